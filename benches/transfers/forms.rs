@@ -11,7 +11,7 @@ const CONTENT_BYTES: usize = 40_000_000;
 const ROUNDS: usize = 7;
 const LONGEST_BOUNDARY: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
 
-/// What the content repeats, and the boundary.
+/// For each pattern: its name, the text that fills the content, and the boundary of the form.
 const PATTERNS: [(&str, &str, &str); 7] = [
     ("zeros", "\0", "B"),
     ("delimiters and a letter", "\r\n--Bx", "B"),

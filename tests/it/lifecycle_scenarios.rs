@@ -22,6 +22,7 @@ scenarios!(
     kinds::a_kind_that_the_cluster_does_not_have_is_refused,
     outages::without_rights_nothing_goes,
     outages::while_the_api_server_is_down_nothing_goes,
+    outages::a_restart_deletes_nothing_that_a_pending_pod_waits_for,
     outages::an_api_server_may_be_down_at_the_start,
     outages::a_watch_that_expired_begins_anew,
     outages::an_owner_that_a_dead_watch_does_not_tell_of_keeps_its_resource,

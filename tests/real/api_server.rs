@@ -74,6 +74,7 @@ pub fn trials() -> Vec<Trial> {
         shared kinds::an_owner_may_be_of_any_kind,
         shared kinds::a_kind_that_the_cluster_does_not_have_is_refused,
         shared a_client_certificate_of_version_1_is_taken,
+        shared outages::a_restart_deletes_nothing_that_a_pending_pod_waits_for,
         shared outages::an_owner_that_a_dead_watch_does_not_tell_of_keeps_its_resource;
         helm installed::the_real_definitions_accept_what_is_rendered,
         helm installed::helm_installs_upgrades_and_uninstalls_and_the_claim_stays,

@@ -6,6 +6,7 @@ use super::identity::{Identity, believed};
 use crate::owners::{Owners, Presence};
 use cloakroom_core::resource::{Ready, Resource};
 use cloakroom_core::text::chain;
+use cloakroom_staging::ledger::Observation;
 use cloakroom_staging::{AccessError, Download, Staging};
 
 /// Records the downloads that the cleaner must know of.
@@ -37,8 +38,10 @@ impl Downloads {
         if history.owner_history.seen_at.is_some() || !is_seen() {
             return;
         }
-        let owner_history = history.owner_history.present(self.staging.clock().now());
-        if let Err(error) = self.staging.observe(&[(resource.id, owner_history)]).await {
+        let before = history.owner_history;
+        let after = before.present(self.staging.clock().now());
+        let observation = Observation { id: resource.id, before, after };
+        if let Err(error) = self.staging.observe(&[observation]).await {
             tracing::debug!(resource_id = %resource.id, error = %chain(&error), "its owner was seen and not recorded");
         }
     }

@@ -19,7 +19,7 @@ pub(super) struct LastKnown(Arc<Mutex<Moments>>);
 #[derive(Debug)]
 struct Moments {
     started: Duration,
-    /// What a server on this ledger could read, this one or an earlier one.
+    /// The kinds that this server, or an earlier one on this ledger, once read completely.
     watched: BTreeSet<WatchScope>,
     /// When a watch of this server was last complete and believed.
     complete: BTreeMap<WatchScope, Duration>,

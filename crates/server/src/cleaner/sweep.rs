@@ -21,7 +21,7 @@ use candidates::Candidate;
 use cloakroom_core::metrics::SweepOutcome;
 use cloakroom_core::resource::{DeletionReason, Life, Owner, OwnerHistory, ResourceId};
 use cloakroom_core::text::chain;
-use cloakroom_staging::ledger::{Epoch, Listed};
+use cloakroom_staging::ledger::{Epoch, Listed, Observation};
 use cloakroom_staging::{AccessError, Forgotten, Recovered, Staging};
 use rand::seq::SliceRandom as _;
 
@@ -131,7 +131,7 @@ struct Findings {
     /// The number of used resources whose owners are unknown.
     unknown_used: usize,
     used: usize,
-    histories: Vec<(ResourceId, OwnerHistory)>,
+    observations: Vec<Observation>,
     /// Whether an observation says more than that an owner is unknown.
     has_news: bool,
     /// How many resources stay, by reason.
@@ -240,7 +240,7 @@ impl Sweeper {
             }
         }
         swept.kept = std::mem::take(&mut findings.kept);
-        if self.staging.observe_for_sweep(&findings.histories).await? {
+        if self.staging.observe_for_sweep(&findings.observations).await? {
             self.has_looked = true;
         } else {
             // Due deletions that need no observation still go on, because they make room.
@@ -416,7 +416,7 @@ impl Findings {
 
     fn note(&mut self, id: ResourceId, before: OwnerHistory, after: OwnerHistory) {
         if before != after {
-            self.histories.push((id, after));
+            self.observations.push(Observation { id, before, after });
         }
     }
 }

@@ -257,8 +257,8 @@ async fn an_owner_that_a_download_saw_stays_seen_though_a_sweep_before_it_did_no
     };
     tokio::join!(watched.sweep(), download);
     assert!(watched.metadata(&ticket).await.owner_seen_at.is_some());
-    watched.sweep().await;
-    watched.assert_kept(&ticket, "owner-present").await;
+    delete_driver_and_sweep(&watched).await;
+    assert_goes_after(&watched, &ticket, MINUTE, "orphaned").await;
 }
 
 #[tokio::test]

@@ -6,7 +6,9 @@ use cloakroom_core::clock::Clock as _;
 use cloakroom_core::protocol::v1::Metadata;
 use cloakroom_core::resource::{Bundle, Lifetime, Owner, OwnerHistory, ResourceId, ResourceSecret};
 use cloakroom_server::owners::Presence;
-use cloakroom_staging::ledger::{Completion, LeaseId, Ledger as _, PendingResource, SqliteLedger};
+use cloakroom_staging::ledger::{
+    Completion, LeaseId, Ledger as _, Observation, PendingResource, SqliteLedger,
+};
 use cloakroom_staging::store::DataDirectory;
 use cloakroom_testing::clock::ManualClock;
 use cloakroom_testing::logs;
@@ -87,7 +89,9 @@ async fn directory_of(used: usize, unused: usize, clock: &ManualClock) -> Direct
         ledger.complete(completion, lease).await.unwrap();
         if number < used {
             ledger.mark_used(id, created_at).await.unwrap();
-            ledger.observe(vec![(id, OwnerHistory::default().present(created_at))]).await.unwrap();
+            let before = OwnerHistory::default();
+            let after = before.present(created_at);
+            ledger.observe(vec![Observation { id, before, after }]).await.unwrap();
         }
     });
     futures_util::future::join_all(rows).await;

@@ -184,9 +184,9 @@ pub trait Ledger: Send + Sync {
         limit: u32,
     ) -> Result<Vec<ResourceId>, LedgerError>;
 
-    /// Stores what a sweep or a download saw of owners. Rows that are not, or are no longer, `ready` stay as they are. An
-    /// owner that was seen stays seen: a sweep may have begun before the download that noted it.
-    async fn observe(&self, histories: Vec<(ResourceId, OwnerHistory)>) -> Result<(), LedgerError>;
+    /// Stores what sweeps and downloads saw of owners. A row stays as it is if it is not `ready`, or if its history has
+    /// changed since the observer read it: the next sweep looks again.
+    async fn observe(&self, observations: Vec<Observation>) -> Result<(), LedgerError>;
 
     /// Reads into memory what the ledger keeps there: the ready rows, the rows that it cannot read, and the room that
     /// is taken. Call it before any other method.
@@ -221,14 +221,26 @@ pub trait Ledger: Send + Sync {
     /// Remembers the uid of the cluster; `None` forgets it.
     async fn remember_cluster(&self, uid: Option<String>) -> Result<(), LedgerError>;
 
-    /// What servers on this ledger could read completely of a cluster. Rows that this version cannot read are left out.
+    /// The kinds, with their namespaces, that a server on this ledger once read completely. Rows that this version cannot
+    /// read are left out.
     async fn watched(&self) -> Result<Vec<WatchScope>, LedgerError>;
 
-    /// Remembers what a server could read completely.
+    /// Remembers kinds that a server has read completely.
     async fn remember_watched(&self, scopes: Vec<WatchScope>) -> Result<(), LedgerError>;
 
     /// Finishes the changes that it has accepted, and closes the database.
     async fn close(&self);
+}
+
+/// What a sweep or a download saw of an owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Observation {
+    /// The id of the resource.
+    pub id: ResourceId,
+    /// The history in the row when the observer read it.
+    pub before: OwnerHistory,
+    /// The history that this observation makes of it.
+    pub after: OwnerHistory,
 }
 
 /// A row with a value that this version does not write.

@@ -30,10 +30,10 @@ use sqlx::{ConnectOptions, Row as _};
 
 use super::{
     Account, Authority, Charge, Completion, Deletion, Epoch, GivenUp, LeaseId, Ledger, LedgerError, Listed,
-    MemoryLimits, PendingResource, Stored, Taken, Unreadable, UnreadableRow, WatchScope,
+    MemoryLimits, Observation, PendingResource, Stored, Taken, Unreadable, UnreadableRow, WatchScope,
 };
 use cloakroom_core::clock::{Clock, SystemClock};
-use cloakroom_core::resource::{Owner, OwnerHistory, Resource, ResourceId, RowName, State, UploadHandle};
+use cloakroom_core::resource::{Owner, Resource, ResourceId, RowName, State, UploadHandle};
 use index::ReadyPage;
 use memory::Memory;
 use operation::{Operation, Outcome};
@@ -347,8 +347,8 @@ impl Ledger for SqliteLedger {
         Ok(rows.iter().filter_map(|row| row::id(row).ok()).collect())
     }
 
-    async fn observe(&self, histories: Vec<(ResourceId, OwnerHistory)>) -> Result<(), LedgerError> {
-        self.change(Operation::Observe(histories)).await.map(drop)
+    async fn observe(&self, observations: Vec<Observation>) -> Result<(), LedgerError> {
+        self.change(Operation::Observe(observations)).await.map(drop)
     }
 
     async fn load(&self, limits: MemoryLimits) -> Result<(), LedgerError> {

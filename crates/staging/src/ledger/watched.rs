@@ -1,4 +1,4 @@
-//! What of a cluster a server could read.
+//! The part of a cluster that one watch covers.
 
 use cloakroom_core::resource::{Owner, OwnerKind};
 

@@ -224,12 +224,12 @@ impl Staging {
         self.parts.ledger.remember_cluster(uid).await
     }
 
-    /// What servers on this ledger could read completely of a cluster.
+    /// The kinds, with their namespaces, that a server on this ledger once read completely.
     pub async fn watched(&self) -> Result<Vec<WatchScope>, LedgerError> {
         self.parts.ledger.watched().await
     }
 
-    /// Remembers what a server could read completely.
+    /// Remembers kinds that a server has read completely.
     pub async fn remember_watched(&self, scopes: Vec<WatchScope>) -> Result<(), LedgerError> {
         self.parts.ledger.remember_watched(scopes).await
     }

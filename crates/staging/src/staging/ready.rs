@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{AccessError, Staging};
-use crate::ledger::{LedgerError, Listed};
-use cloakroom_core::resource::{Owner, OwnerHistory, ResourceId};
+use crate::ledger::{LedgerError, Listed, Observation};
+use cloakroom_core::resource::{Owner, ResourceId};
 
 /// How many changes of owners are written together.
 const TOGETHER: usize = 1000;
@@ -28,23 +28,20 @@ impl Staging {
 
     /// Writes what a sweep saw of owners. If the disk is full, it gives up the reserve for that, because only deletions
     /// make room, and they depend on this. Returns `false` if there is no room even then.
-    pub async fn observe_for_sweep(
-        &self,
-        histories: &[(ResourceId, OwnerHistory)],
-    ) -> Result<bool, AccessError> {
-        match self.observe(histories).await {
+    pub async fn observe_for_sweep(&self, observations: &[Observation]) -> Result<bool, AccessError> {
+        match self.observe(observations).await {
             Err(LedgerError::Full) => self.parts.give_up_reserve().await?,
             written => return Ok(written.map(|()| true)?),
         }
-        match self.observe(histories).await {
+        match self.observe(observations).await {
             Err(LedgerError::Full) => Ok(false),
             written => Ok(written.map(|()| true)?),
         }
     }
 
     /// Writes what was seen of owners.
-    pub async fn observe(&self, histories: &[(ResourceId, OwnerHistory)]) -> Result<(), LedgerError> {
-        for part in histories.chunks(TOGETHER) {
+    pub async fn observe(&self, observations: &[Observation]) -> Result<(), LedgerError> {
+        for part in observations.chunks(TOGETHER) {
             self.parts.ledger.observe(part.to_vec()).await?;
         }
         Ok(())

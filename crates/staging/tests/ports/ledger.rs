@@ -10,8 +10,8 @@ use cloakroom_core::resource::{
     ResourceSecret, State, StateData, Tombstone, UploadHandle,
 };
 use cloakroom_staging::ledger::{
-    Authority, Completion, Condition, Deletion, GivenUp, Ledger, LedgerError, MemoryLimits, SqliteLedger,
-    Stored, WatchScope,
+    Authority, Completion, Condition, Deletion, GivenUp, Ledger, LedgerError, MemoryLimits, Observation,
+    SqliteLedger, Stored, WatchScope,
 };
 use futures_util::future::join_all;
 use sqlx::ConnectOptions as _;
@@ -353,10 +353,11 @@ async fn what_is_ready_is_listed_as_its_row_is_whatever_changes_it(open: impl As
     let [used, seen, plain] = [ready(&ledger).await, ready(&ledger).await, ready(&ledger).await];
     let condemned = ready(&ledger).await;
     ledger.mark_used(used, at(20)).await.unwrap();
-    ledger
-        .observe(vec![(seen, OwnerHistory { seen_at: Some(at(30)), ..OwnerHistory::default() })])
-        .await
-        .unwrap();
+    let is_seen = OwnerHistory { seen_at: Some(at(30)), ..OwnerHistory::default() };
+    ledger.observe(vec![observed(seen, OwnerHistory::default(), is_seen)]).await.unwrap();
+    // It was read before it was seen.
+    let is_missed = OwnerHistory { absent_since: Some(at(29)), ..OwnerHistory::default() };
+    ledger.observe(vec![observed(seen, OwnerHistory::default(), is_missed)]).await.unwrap();
     assert!(ledger.condemn(deletion(condemned, Condition::Always), Authority::Admin).await.unwrap());
     let used_since = Condition::LastUsedAt(Some(at(7)));
     assert!(!ledger.condemn(deletion(plain, used_since), Authority::Admin).await.unwrap());
@@ -379,15 +380,17 @@ async fn what_is_ready_is_listed_as_its_row_is_whatever_changes_it(open: impl As
     assert_eq!(ledger.unreadable().await.unwrap().count, 0);
 }
 
+fn observed(id: ResourceId, before: OwnerHistory, after: OwnerHistory) -> Observation {
+    Observation { id, before, after }
+}
+
 async fn what_was_seen_of_an_owner_is_noted_on_ready_rows_only(open: impl AsyncFn() -> AnyLedger) {
     let ledger = open().await;
     let (seen, other, gone) = (ready(&ledger).await, ready(&ledger).await, deleted(&ledger).await);
     let owner_history =
         OwnerHistory { seen_at: Some(at(20)), absent_since: Some(at(30)), finished_since: Some(at(25)) };
-    ledger
-        .observe(vec![(seen, owner_history), (gone, owner_history), (new_id(), owner_history)])
-        .await
-        .unwrap();
+    let all = [seen, gone, new_id()].map(|id| observed(id, OwnerHistory::default(), owner_history));
+    ledger.observe(all.to_vec()).await.unwrap();
     let ledger = open().await;
     let noted = async |id| {
         ledger
@@ -401,8 +404,11 @@ async fn what_was_seen_of_an_owner_is_noted_on_ready_rows_only(open: impl AsyncF
     assert_eq!(noted(seen).await, owner_history);
     assert_eq!(noted(other).await, OwnerHistory::default());
     assert_eq!(noted(gone).await, OwnerHistory::default());
-    ledger.observe(vec![(seen, OwnerHistory { absent_since: None, ..owner_history })]).await.unwrap();
-    assert_eq!(noted(seen).await.absent_since, None);
+    let back = OwnerHistory { absent_since: None, ..owner_history };
+    ledger.observe(vec![observed(seen, OwnerHistory::default(), back)]).await.unwrap();
+    assert_eq!(noted(seen).await, owner_history, "another observer was quicker");
+    ledger.observe(vec![observed(seen, owner_history, back)]).await.unwrap();
+    assert_eq!(noted(seen).await, back);
 }
 
 async fn what_is_stored_is_ready_or_deleting_and_counts_by_namespace(open: impl AsyncFn() -> AnyLedger) {

@@ -57,6 +57,23 @@ pub async fn while_the_api_server_is_down_nothing_goes(cluster: &dyn Cluster) {
     served.until_seen(&kept).await;
 }
 
+/// In its first sweep a server knows of no owner yet. That is no reason to delete what a driver still waits for, though it
+/// is older than `--max-unused`.
+pub async fn a_restart_deletes_nothing_that_a_pending_pod_waits_for(cluster: &dyn Cluster) {
+    let flags = ["--unused-timeout", "1s", "--max-unused", "3s"];
+    let served = ServedCluster::open(cluster, "restarted", &flags).await;
+    let pod = Object::pod("restarted", "driver", APP);
+    let ticket = served.stage(&pod).await;
+    served.admin.create(&pod).await;
+    served.until_seen(&ticket).await;
+    served.stays(&ticket, Duration::from_secs(4)).await;
+    let served = served.restart();
+    served.until_kept_because(&ticket, "owner-present").await;
+    let before = Timestamp::now();
+    served.admin.remove(&pod).await;
+    served.goes(&ticket).await.assert("unused", before);
+}
+
 /// Uploads and downloads need no API server. The lifecycle begins when it is up.
 pub async fn an_api_server_may_be_down_at_the_start(cluster: &dyn Cluster) {
     let admin = cluster.api(Account::Admin);

@@ -23,7 +23,8 @@ pub struct ServedCluster {
     pub admin: Api,
     pub server: Cloakroom,
     client: Client,
-    _folder: TempDir,
+    folder: TempDir,
+    flags: Vec<String>,
 }
 
 /// A resource that was deleted.
@@ -63,7 +64,17 @@ impl ServedCluster {
         all.extend(flags);
         let server = Cloakroom::serve(&folder.path().join("data"), &all);
         let client = Client::builder().no_proxy().tls_backend_preconfigured(trust).build().unwrap();
-        Self { admin: cluster.api(Account::Admin), server, client, _folder: folder }
+        let flags = all.into_iter().map(str::to_owned).collect();
+        Self { admin: cluster.api(Account::Admin), server, client, folder, flags }
+    }
+
+    /// Kills the server, and starts another one on its data.
+    pub fn restart(self) -> Self {
+        let Self { server, folder, flags, .. } = self;
+        server.kill();
+        let all: Vec<&str> = flags.iter().map(String::as_str).collect();
+        let server = Cloakroom::serve(&folder.path().join("data"), &all);
+        Self { server, folder, flags, ..self }
     }
 
     /// Stages a bundle for the owners with the object's kind, namespace and labels.

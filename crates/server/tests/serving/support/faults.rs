@@ -5,12 +5,10 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use cloakroom_core::resource::{
-    BlobKey, Owner, OwnerHistory, Resource, ResourceId, RowName, State, UploadHandle,
-};
+use cloakroom_core::resource::{BlobKey, Owner, Resource, ResourceId, RowName, State, UploadHandle};
 use cloakroom_staging::ledger::{
     Account, Authority, Charge, Completion, Deletion, Epoch, GivenUp, LeaseId, Ledger, LedgerError, Listed,
-    MemoryLimits, PendingResource, Stored, Taken, Unreadable, UnreadableRow, WatchScope,
+    MemoryLimits, Observation, PendingResource, Stored, Taken, Unreadable, UnreadableRow, WatchScope,
 };
 use cloakroom_staging::store::{
     Begun, BlobStore, BlobWriter, LocalDisk, Space, Storage, StoreError, StoredBlob,
@@ -334,8 +332,8 @@ impl Ledger for FaultyLedger {
         self.faults.of_ledger(Step::LedgerIdsIn, self.inner.ids_in(state, after, limit)).await
     }
 
-    async fn observe(&self, histories: Vec<(ResourceId, OwnerHistory)>) -> Result<(), LedgerError> {
-        self.faults.of_ledger(Step::LedgerObserve, self.inner.observe(histories)).await
+    async fn observe(&self, observations: Vec<Observation>) -> Result<(), LedgerError> {
+        self.faults.of_ledger(Step::LedgerObserve, self.inner.observe(observations)).await
     }
 
     async fn load(&self, limits: MemoryLimits) -> Result<(), LedgerError> {

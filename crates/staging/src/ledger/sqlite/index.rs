@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use super::known_owners::KnownOwners;
 use super::set_aside::SetAside;
-use crate::ledger::{Completion, Listed, Unreadable, UnreadableRow};
+use crate::ledger::{Completion, Listed, Observation, Unreadable, UnreadableRow};
 use cloakroom_core::resource::{Life, Owner, OwnerHistory, Ready, Resource, ResourceId, RowName};
 
 /// A part of the ready rows.
@@ -91,10 +91,11 @@ impl Index {
         self.change(id, |life| life.last_used_at = life.last_used_at.max(Some(at)));
     }
 
-    pub(super) fn observed(&self, id: ResourceId, owner_history: OwnerHistory) {
-        self.change(id, |life| {
-            let seen_at = life.owner_history.seen_at.or(owner_history.seen_at);
-            life.owner_history = OwnerHistory { seen_at, ..owner_history };
+    pub(super) fn observed(&self, observation: &Observation) {
+        self.change(observation.id, |life| {
+            if life.owner_history == observation.before {
+                life.owner_history = observation.after;
+            }
         });
     }
 

@@ -12,9 +12,10 @@ use super::memory::Memory;
 use super::row::{self, has_id, known_size};
 use super::{surroundings, tombstones};
 use crate::ledger::{
-    Authority, Completion, Condition, Deletion, GivenUp, LeaseId, PendingResource, Stored, WatchScope,
+    Authority, Completion, Condition, Deletion, GivenUp, LeaseId, Observation, PendingResource, Stored,
+    WatchScope,
 };
-use cloakroom_core::resource::{NAMED_BYTES, OwnerHistory, ResourceId, RowName, State, UploadHandle};
+use cloakroom_core::resource::{NAMED_BYTES, ResourceId, RowName, State, UploadHandle};
 
 /// One change to the database.
 #[derive(Debug)]
@@ -32,7 +33,7 @@ pub(super) enum Operation {
     ForgetTombstones(Timestamp),
     TrimTombstones(u64),
     Discard(RowName, Authority),
-    Observe(Vec<(ResourceId, OwnerHistory)>),
+    Observe(Vec<Observation>),
     RememberCluster(Option<String>),
     RememberWatched(Vec<WatchScope>),
 }
@@ -94,7 +95,7 @@ impl Operation {
             Self::TrimTombstones(surplus) => tombstones::trim(*surplus, connection).await,
             Self::Discard(_, by) if *by != Authority::Admin => Ok(0),
             Self::Discard(row, _) => return discard(row, connection).await,
-            Self::Observe(histories) => observe(histories, connection).await,
+            Self::Observe(observations) => observe(observations, connection).await,
             Self::RememberCluster(uid) => surroundings::remember_cluster(uid.as_deref(), connection).await,
             Self::RememberWatched(scopes) => surroundings::remember_watched(scopes, connection).await,
         }?;
@@ -114,11 +115,7 @@ impl Operation {
             Self::Condemn(..) => index.doubt(),
             Self::Bury(id) if is_done => memory.buried(*id),
             Self::Discard(name, _) if is_done => memory.discarded(name),
-            Self::Observe(histories) => {
-                for (id, owner_history) in histories {
-                    index.observed(*id, *owner_history);
-                }
-            }
+            Self::Observe(observations) => observations.iter().for_each(|seen| index.observed(seen)),
             Self::CountRoom => {
                 if let Some(stored) = &outcome.counted {
                     memory.recount(stored);
@@ -368,20 +365,24 @@ async fn forget_tombstones(before: Timestamp, connection: &mut SqliteConnection)
 }
 
 async fn observe(
-    histories: &[(ResourceId, OwnerHistory)],
+    observations: &[Observation],
     connection: &mut SqliteConnection,
 ) -> Result<u64, sqlx::Error> {
     let mut rows = 0;
-    for (id, owner_history) in histories {
+    for Observation { id, before, after } in observations {
         let millis = |at: Option<Timestamp>| at.map(Timestamp::as_millisecond);
         let noted = sqlx::query(
-            "UPDATE resources SET owner_seen_at = COALESCE(owner_seen_at, ?), owner_absent_since = ?, \
-             owner_finished_since = ? WHERE id = ? AND state = 'ready'",
+            "UPDATE resources SET owner_seen_at = ?, owner_absent_since = ?, owner_finished_since = ? \
+             WHERE id = ? AND state = 'ready' \
+             AND owner_seen_at IS ? AND owner_absent_since IS ? AND owner_finished_since IS ?",
         )
-        .bind(millis(owner_history.seen_at))
-        .bind(millis(owner_history.absent_since))
-        .bind(millis(owner_history.finished_since))
+        .bind(millis(after.seen_at))
+        .bind(millis(after.absent_since))
+        .bind(millis(after.finished_since))
         .bind(id.to_string())
+        .bind(millis(before.seen_at))
+        .bind(millis(before.absent_since))
+        .bind(millis(before.finished_since))
         .execute(&mut *connection)
         .await;
         match noted {

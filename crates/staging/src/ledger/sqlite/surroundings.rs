@@ -1,4 +1,4 @@
-//! What the ledger remembers of its surroundings: which cluster was asked, and what of it could be read.
+//! What the ledger remembers of the cluster: its uid, and the kinds that a server once read completely.
 
 use sqlx::Row as _;
 use sqlx::sqlite::{SqliteConnection, SqlitePool, SqliteRow};
