@@ -12,7 +12,7 @@ unit *FILTER:
     cargo test --workspace --lib --bins -- {{FILTER}}
 
 # one tier of the tests, with all that it needs: it, conformance, real, runs, node, torture
-test TIER *FILTER:
+test TIER FILTER="":
     .ci/tier {{TIER}} {{FILTER}}
 
 # formats the code
