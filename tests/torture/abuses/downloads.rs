@@ -73,3 +73,25 @@ pub async fn wrong_tickets(abuser: Arc<Abuser>, hand: u64) -> Result<()> {
         abuser.saw(connection.ask(old).await?.outcome());
     }
 }
+
+/// Holds the bytes and a descriptor of a bundle that is deleted, for as long as the server lets it.
+pub async fn deleted_while_they_are_read(abuser: Arc<Abuser>, hand: u64) -> Result<()> {
+    let mut connection = abuser.connect(hand).await?;
+    let length = format!("Content-Length: {}\r\n", 1 << 20);
+    connection.send(abuser.upload("label=app%3Dabuser", &length)).await?;
+    let answer = connection.ask(vec![7; 1 << 20]).await?;
+    let Some((id, secret)) = abuser.keep(&answer) else {
+        abuser.refused(answer.outcome()).await;
+        return Ok(());
+    };
+    let mut reader = abuser.connect_narrow(hand).await?;
+    reader.send(request("GET", &id, &secret, "")).await?;
+    reader.head().await?;
+    let deleted = connection.ask(request("DELETE", &id, &secret, "")).await?;
+    abuser.saw(format!("{} of DELETE", deleted.head.status));
+    abuser.saw(connection.ask(request("GET", &id, &secret, "")).await?.outcome());
+    while reader.sip(1024).await? > 0 {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    Ok(())
+}

@@ -66,8 +66,14 @@ abuses! {
     downloads::slow_readers: 600 hands, comes to [("200", 64), ("503", 1)];
     downloads::heads_and_ranges: 8 hands, comes to [("200 of HEAD", 50), ("206", 50), ("200 of many ranges", 8)];
     downloads::wrong_tickets: 8 hands, comes to [("401 unauthorized", 20), ("404 not-found", 50)];
+    downloads::deleted_while_they_are_read: 16 hands, comes to [("204 of DELETE", 16), ("410 gone", 16)];
     connections::half_open: 300 hands, comes to [("open", 300)];
     connections::slow_heads: 300 hands, comes to [("open", 300)];
     connections::junk_tokens: 16 hands, comes to [("401 unauthorized", 20)];
+    connections::refused_again_and_again: 1000 hands, comes to [("401 unauthorized", 100)];
     cluster::pods_that_come_and_go: 4 hands, comes to [("201", 50), ("200", 50)];
+    cluster::owners_that_never_were: 4 hands, comes to [("201", 50)],
+        with ["--unused-timeout", "1s", "--orphan-grace", "1s", "--cleanup-interval", "1s"];
+    cluster::owners_that_vanish: 4 hands, comes to [("200 of the bundle", 20), ("200", 20)],
+        with ["--orphan-grace", "1s", "--cleanup-interval", "1s"];
 }
