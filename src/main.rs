@@ -27,7 +27,7 @@ fn main() -> ExitCode {
 fn run() -> anyhow::Result<ExitCode> {
     let cli = Cli::of(commands::arguments()?);
     let runtime = runtime(&cli.command).enable_all().build()?;
-    let is_submission = matches!(cli.command, Command::Submit(_));
+    let may_hang = matches!(cli.command, Command::Submit(_) | Command::Serve(_));
     let done = runtime.block_on(async {
         match cli.command {
             Command::Submit(args) => commands::submit::run(args.arguments).await,
@@ -42,8 +42,9 @@ fn run() -> anyhow::Result<ExitCode> {
             Command::Man(args) => commands::manual::man(&args),
         }
     });
-    if is_submission {
-        // If the user stops a submission while it reads a pipe, that read may never end: do not wait for it.
+    if may_hang {
+        // A read of a pipe, when the user stops a submission, or a call to a disk that hangs may never end: do not wait
+        // for it.
         runtime.shutdown_background();
     }
     done

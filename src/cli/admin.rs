@@ -294,6 +294,18 @@ pub struct CleanArgs {
     #[arg(long, value_name = "UID", value_parser = cluster_uid)]
     pub accept_cluster: Option<String>,
 
+    /// Also remove the bundles without a resource that ls counts, before their --stray-age
+    ///
+    /// They may belong to a ledger that was lost: if you have a copy of it, put that back first.
+    #[arg(long)]
+    pub strays: bool,
+
+    /// Delete what the guard against mass deletion holds back in this namespace, or in all
+    ///
+    /// Before each deletion the server asks the API server once more.
+    #[arg(long, value_name = "NAMESPACE|all", value_parser = Owner::parse_namespace)]
+    pub release_held: Option<String>,
+
     /// Format of the output
     #[arg(long, short, value_name = "FORMAT", default_value = "text")]
     pub output: Output,

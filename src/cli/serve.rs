@@ -230,12 +230,19 @@ pub struct LifecycleArgs {
     #[arg(long, env = "CLOAKROOM_MAX_AGE", value_name = "TIME")]
     pub max_age: Option<SparkDuration>,
 
+    /// How long downloads may go on after their resource was deleted; its room is free after that
+    #[arg(long, env = "CLOAKROOM_DELETION_WAIT", value_name = "TIME", default_value = "10m")]
+    pub deletion_wait: SparkDuration,
+
+    /// How long the server keeps bundles that belong to no resource, because the ledger was lost or replaced
+    #[arg(long, env = "CLOAKROOM_STRAY_AGE", value_name = "TIME", default_value = "7d")]
+    pub stray_age: SparkDuration,
+
     /// Time between two sweeps
     #[arg(long, env = "CLOAKROOM_CLEANUP_INTERVAL", value_name = "TIME", default_value = "30s")]
     pub cleanup_interval: SparkDuration,
 
-    /// If one sweep would delete more used resources than this, and more than half of all used ones, the server first
-    /// assumes a mistake
+    /// The most deletions in one sweep of what the guard against mass deletion has held back for an hour
     #[arg(long, env = "CLOAKROOM_MAX_DELETIONS_PER_SWEEP", value_name = "N", default_value_t = 100,
           value_parser = at_least_one)]
     pub max_deletions_per_sweep: usize,

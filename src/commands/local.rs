@@ -85,14 +85,20 @@ fn is_ours_alone(file: &File) -> std::io::Result<bool> {
 pub struct TokenOfThisRun {
     /// The token that the server accepts.
     pub tokens: TokenFile,
-    /// The file.
+    /// Where the file is.
     pub path: PathBuf,
+    file: File,
 }
 
 impl Drop for TokenOfThisRun {
     fn drop(&mut self) {
-        // An error does no harm: the next server removes the file too.
-        let _ = fs::remove_file(&self.path);
+        let id = |found: fs::Metadata| (found.dev(), found.ino());
+        // Another server may have left its token in a data directory that took the place of this one.
+        let found = fs::symlink_metadata(&self.path).map(id);
+        if found.is_ok_and(|found| self.file.metadata().map(id).is_ok_and(|own| own == found)) {
+            // An error does no harm: the next server removes the file too.
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }
 
@@ -105,11 +111,13 @@ pub fn leave(data_dir: &Path, url: &str) -> anyhow::Result<Option<TokenOfThisRun
     }
     clear(data_dir)?;
     let token = ResourceSecret::generate(&mut rand::rng());
-    let left = TokenOfThisRun { tokens: TokenFile::made(&token, TokenUse::Admin), path: data_dir.join(FILE) };
-    let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&left.path);
-    opened
-        .and_then(|mut file| write!(file, "{}\n{url}\n", token.expose()))
-        .with_context(|| format!("cannot write {}", left.path.display()))?;
+    let path = data_dir.join(FILE);
+    let failed = format!("cannot write {}", path.display());
+    let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+    let file = opened.with_context(|| failed.clone())?;
+    // Made before the file is written, so that a file that cannot be written is removed.
+    let left = TokenOfThisRun { tokens: TokenFile::made(&token, TokenUse::Admin), path, file };
+    write!(&left.file, "{}\n{url}\n", token.expose()).context(failed)?;
     Ok(Some(left))
 }
 
@@ -154,6 +162,21 @@ mod tests {
         }
         assert_ne!(tokens[0], tokens[1], "each run has a token of its own");
         assert!(LocalAdmin::left_in(folder.path()).unwrap().is_none(), "the file stayed after its server");
+    }
+
+    #[test]
+    fn the_token_of_a_server_in_a_new_folder_at_the_same_path_stays() {
+        let outer = tempfile::tempdir().unwrap();
+        let path = outer.path().join("data");
+        fs::create_dir(&path).unwrap();
+        let first = leave(&path, "http://127.0.0.1:10000").unwrap().unwrap();
+        fs::remove_dir_all(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        let second = leave(&path, "http://127.0.0.1:10001").unwrap().unwrap();
+        drop(first);
+        assert!(LocalAdmin::left_in(&path).unwrap().is_some(), "the token of the other server was removed");
+        drop(second);
+        assert!(LocalAdmin::left_in(&path).unwrap().is_none());
     }
 
     #[test]

@@ -77,7 +77,8 @@ async fn serve(
         // No request was accepted yet, so there is nothing to finish.
         () = shutdown.requested() => None,
     };
-    if let Some(Started { server, local_admin }) = started {
+    let mut replaced = None;
+    if let Some(Started { server, local_admin, place }) = started {
         for line in announcement {
             tracing::info!("{line}");
         }
@@ -85,7 +86,16 @@ async fn serve(
             // A closed stdout does not end the server.
             let _ = write!(std::io::stdout(), "{commands}");
         }
-        if edge.finish_transfers().await {
+        let is_finished = tokio::select! {
+            is_finished = edge.finish_transfers() => is_finished,
+            lost = place.lost() => {
+                tracing::error!("{lost}");
+                replaced = Some(lost);
+                shutdown.hurry();
+                edge.finish_transfers().await
+            }
+        };
+        if is_finished {
             tracing::info!("all transfers are finished");
         } else {
             tracing::warn!("transfers in flight were cut off: unfinished uploads leave nothing behind");
@@ -98,5 +108,5 @@ async fn serve(
     // The sockets close last: until here, every request gets an answer.
     edge.close().await;
     tracing::info!("stopped");
-    Ok(ExitCode::SUCCESS)
+    replaced.map_or(Ok(ExitCode::SUCCESS), |replaced| Err(replaced.into()))
 }

@@ -64,7 +64,7 @@ async fn with_1024_descriptors_and_495_slow_readers_others_are_served() {
     let folder = tempfile::tempdir().unwrap();
     let (server, address) = serve(1024, folder.path().to_str().unwrap(), &[]);
     assert!(
-        server.log().contains("the limit of open files is 1024, and the flags could need 2752"),
+        server.log().contains("the limit of open files is 1024, and the flags could need 2880"),
         "{}",
         server.log()
     );
@@ -81,12 +81,13 @@ async fn with_1024_descriptors_and_495_slow_readers_others_are_served() {
     let small = stage(address, 4).await;
     let answer = ask(address, download_request(&small)).await;
     assert_eq!((answer.status, answer.body), (200, vec![7; 4]));
-    // 1024 without 64 and 2 for each upload are 832: a third is for bundles, and the rest for connections.
+    // 1024 without 64, 2 for each upload, and 64 for connections that wait are 768: a third is for bundles, and the rest
+    // for connections.
     for (of, expected) in [("open-bundles", 1..=1), ("connections", 496..=505), ("open-files", 500..=620)] {
         let used = sample(address, &format!("cloakroom_limit_used{{of=\"{of}\"}} ")).await;
         assert!(expected.contains(&used), "{of}: {used}");
     }
-    for (of, most) in [("open-bundles", 277), ("connections", 555), ("open-files", 1024)] {
+    for (of, most) in [("open-bundles", 256), ("connections", 512), ("open-files", 1024)] {
         assert_eq!(sample(address, &format!("cloakroom_limit{{of=\"{of}\"}} ")).await, most, "{of}");
     }
     assert!(open_files(&server) < 1024 / 2 + 100, "one bundle is open once");
@@ -97,16 +98,16 @@ async fn with_too_few_descriptors_for_its_bundles_a_download_is_told_to_come_aga
     let folder = tempfile::tempdir().unwrap();
     let flags = ["--max-concurrent-uploads", "4"];
     let (server, address) = serve(128, folder.path().to_str().unwrap(), &flags);
-    // 128 without 64 and 2 for each upload are 56: a third is for bundles.
+    // 128 without 64, 2 for each upload, and 8 for connections that wait are 48: a third is for bundles.
     let mut tickets = Vec::new();
-    for _ in 0..19 {
+    for _ in 0..17 {
         tickets.push(stage(address, LARGE / 4).await);
     }
     let mut readers = Vec::new();
     for (number, ticket) in tickets.iter().enumerate() {
         let mut reader = Wire::connect(address).await;
         reader.send(download_request(ticket)).await;
-        if number == 18 {
+        if number == 16 {
             let refused = reader.answer().await;
             assert_eq!((refused.status, refused.header("retry-after")), (503, "2"), "{}", refused.text());
             assert!(refused.text().contains("\"code\":\"overloaded\""), "{}", refused.text());
@@ -118,7 +119,7 @@ async fn with_too_few_descriptors_for_its_bundles_a_download_is_told_to_come_aga
     stage(address, 4).await;
     drop(readers);
     until("a descriptor is free again", async || {
-        ask(address, download_request(&tickets[18])).await.status == 200
+        ask(address, download_request(&tickets[16])).await.status == 200
     })
     .await;
     assert!(!server.log().contains("request failed"), "{}", server.log());
@@ -134,13 +135,13 @@ fn with_too_few_descriptors_for_a_server_of_use_it_does_not_start_and_says_what_
         let said = String::from_utf8(refused.stderr).unwrap();
         assert_eq!((refused.status.code(), refused.stdout), (Some(1), vec![]), "{said}");
         for expected in
-            ["limit of open files is 128", "needs 240 at least", "ulimit -n", "--max-concurrent-uploads"]
+            ["limit of open files is 128", "needs 248 at least", "ulimit -n", "--max-concurrent-uploads"]
         {
             assert!(said.contains(expected), "“{expected}” is missing: {said}");
         }
         assert!(!path.exists(), "nothing was made");
     }
-    let few = [&serve[..], &["--check", "--max-concurrent-uploads", "8"]].concat();
+    let few = [&serve[..], &["--check", "--max-concurrent-uploads", "4"]].concat();
     let said = String::from_utf8(limited(128, &few).output().unwrap().stdout).unwrap();
     assert!(said.contains("32 of 2048: the limit of open files is too low"), "{said}");
 }
@@ -152,7 +153,7 @@ fn the_check_says_how_many_connections_the_limit_leaves() {
     let args = ["serve", "--check", "--listen", "127.0.0.1:0", "--no-kubernetes", "--data-dir", path];
     let checked = limited(1024, &args).output().unwrap();
     let said = String::from_utf8(checked.stdout).unwrap();
-    assert!(said.contains("555 of 2048: the limit of open files is too low"), "{said}");
+    assert!(said.contains("512 of 2048: the limit of open files is too low"), "{said}");
     let few = [&args[..], &["--max-connections", "100"]].concat();
     let said = String::from_utf8(limited(1024, &few).output().unwrap().stdout).unwrap();
     assert!(said.contains("connections           100\n"), "{said}");

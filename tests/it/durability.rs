@@ -141,7 +141,7 @@ async fn an_upload_is_synced_renamed_and_committed_before_it_is_acknowledged() {
     let ticket = traced.stage().await;
     let calls = traced.calls().await;
     let (id, shard) = (&ticket.resource_id, &ticket.resource_id[..2]);
-    let incoming = format!("/incoming/{id}");
+    let incoming = format!("incoming/{id}");
 
     let opened = first(&calls, 0, "created the incoming file", |call| {
         call.name == "openat" && call.arguments.contains(&incoming) && call.arguments.contains("O_CREAT")
@@ -150,13 +150,13 @@ async fn an_upload_is_synced_renamed_and_committed_before_it_is_acknowledged() {
     assert!(pending.is_some(), "the pending row was not durable before there were bytes");
     let synced = first(&calls, opened.end, "synced the bytes", |call| call.syncs(&incoming));
     let shard_made = first(&calls, 0, "made the folder", |call| {
-        call.name.starts_with("mkdir") && call.arguments.contains(&format!("/bundles/{shard}\""))
+        call.name.starts_with("mkdir") && call.arguments.contains(&format!("bundles/{shard}\""))
     });
     let shard_synced = first(&calls, shard_made.end, "synced bundles/", |call| call.syncs("/data/bundles"));
     let renamed = first(&calls, synced.end, "renamed the file", |call| {
         call.name.starts_with("rename")
             && call.arguments.contains(&incoming)
-            && call.arguments.contains(&format!("/bundles/{shard}/{id}\""))
+            && call.arguments.contains(&format!("bundles/{shard}/{id}\""))
     });
     assert!(shard_synced.end < renamed.begin, "the new folder was not durable before it was used");
     let folder = format!("/bundles/{shard}");
@@ -178,7 +178,7 @@ async fn a_deletion_is_committed_before_the_bytes_go_and_before_it_is_answered()
     let staged = first(&calls, 0, "answered the upload", |call| call.says("HTTP/1.1 201"));
     let decided = commit(&calls, staged.end);
     let unlinked = first(&calls, staged.end, "removed the bytes", |call| {
-        call.name.starts_with("unlink") && call.arguments.contains(&format!("/bundles/{shard}/{id}\""))
+        call.name.starts_with("unlink") && call.arguments.contains(&format!("bundles/{shard}/{id}\""))
     });
     assert!(decided < unlinked.begin, "the bytes went before the decision was durable");
     let folder = format!("/bundles/{shard}");

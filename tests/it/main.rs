@@ -27,6 +27,7 @@ mod lifecycle_scenarios;
 mod listings;
 mod manifests;
 mod memory;
+mod moved_data;
 mod operations;
 mod proxy;
 mod refused_data;

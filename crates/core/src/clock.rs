@@ -1,8 +1,12 @@
 //! The time of day and the passing of time, as a parameter, so that tests can drive both.
 
+mod steady;
+
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+
+pub use steady::{Readings, SteadyTime};
 
 /// A source of time.
 pub trait Clock: Send + Sync {

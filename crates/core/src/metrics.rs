@@ -70,6 +70,10 @@ pub struct Stock {
     pub downloads: u64,
     /// Bytes of acknowledged bundles.
     pub stored_bytes: u64,
+    /// Number of strays: whole bundles that belong to no resource.
+    pub strays: u64,
+    /// Bytes of strays.
+    pub stray_bytes: u64,
     /// Bytes that the store can still take; `None` if it has no bound or does not answer.
     pub free_bytes: Option<u64>,
     /// Number of resources in each state; `None` if the ledger does not answer.
@@ -165,10 +169,9 @@ impl Metrics {
         }
     }
 
-    /// Sets whether a mass deletion is held back, and how many resources it would delete.
-    pub fn mass_deletion(&self, held: bool, candidates: u64) {
-        self.of().mass_deletion_held.set(held.into());
-        self.of().mass_deletion_candidates.set(candidates);
+    /// Sets how many resources are held back from a mass deletion.
+    pub fn mass_deletion_held(&self, resources: u64) {
+        self.of().mass_deletion_held.set(resources);
     }
 
     /// Counts tombstones that were removed before their time, because there were too many.
@@ -224,6 +227,8 @@ impl Metrics {
         families.in_flight.get_or_create(&"upload".into()).set(stock.uploads);
         families.in_flight.get_or_create(&"download".into()).set(stock.downloads);
         families.stored_bytes.set(stock.stored_bytes);
+        families.strays.set(stock.strays);
+        families.stray_bytes.set(stock.stray_bytes);
         families.disk_free_bytes.set(stock.free_bytes);
         families.resources.clear();
         for (state, count) in stock.resources.iter().flatten() {

@@ -14,6 +14,13 @@ const FEW: usize = 32;
 /// The fewest bundles that are open for downloads when descriptors are scarce.
 const FEW_BUNDLES: usize = 16;
 
+/// Accepted connections that wait for a place, and the fewest of them when descriptors are scarce.
+const WAITING: usize = 128;
+const FEW_WAITING: usize = 8;
+
+/// When descriptors are scarce, one in so many is for connections that wait.
+const SCARCE_WAITING: usize = 16;
+
 /// The most that the server's flags allow at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Demand {
@@ -38,6 +45,8 @@ pub struct Allotment {
     pub operations: usize,
     /// Bundles that are open for downloads. A bundle that is downloaded many times at once is open only once.
     pub bundles: usize,
+    /// Accepted connections that wait for a place, on each listener.
+    pub waiting: usize,
 }
 
 /// The limit of open files is too low for this server.
@@ -56,8 +65,12 @@ pub struct TooFew {
 impl Demand {
     /// Number of descriptors if everything that the flags allow is used at once.
     pub fn descriptors(&self) -> usize {
-        let listeners = 1 + usize::from(self.has_operations);
-        self.fixed().saturating_add(self.downloads).saturating_add(self.connections.saturating_mul(listeners))
+        let of_listeners = self.connections.saturating_add(WAITING).saturating_mul(self.listeners());
+        self.fixed().saturating_add(self.downloads).saturating_add(of_listeners)
+    }
+
+    fn listeners(&self) -> usize {
+        1 + usize::from(self.has_operations)
     }
 
     /// Descriptors of the parts that cannot wait for a free one.
@@ -68,7 +81,7 @@ impl Demand {
     /// With fewer descriptors than this the server is of no use.
     fn least(&self) -> usize {
         let few = FEW.min(self.connections) + self.operations() + FEW_BUNDLES.min(self.downloads);
-        self.fixed().saturating_add(few)
+        self.fixed().saturating_add(few).saturating_add(FEW_WAITING * self.listeners())
     }
 
     /// Connections of probes and admins when descriptors are scarce.
@@ -81,18 +94,21 @@ impl Demand {
     pub fn allot(&self, limit: usize) -> Result<Allotment, TooFew> {
         if self.descriptors() <= limit {
             let Self { connections, downloads, .. } = *self;
-            return Ok(Allotment { connections, operations: connections, bundles: downloads });
+            let (operations, bundles) = (connections, downloads);
+            return Ok(Allotment { connections, operations, bundles, waiting: WAITING });
         }
         let least = self.least();
         if limit < least {
             return Err(TooFew { limit, least });
         }
         let operations = self.operations();
-        let left = limit - self.fixed() - operations;
+        let room = limit - least + FEW_WAITING * self.listeners();
+        let waiting = (limit / SCARCE_WAITING).clamp(FEW_WAITING, WAITING).min(room / self.listeners());
+        let left = limit - self.fixed() - operations - waiting * self.listeners();
         // Many connections often download the same bundle, so bundles get only a third.
         let bundles = (left / 3).max(left.saturating_sub(self.connections)).min(self.downloads);
         let connections = (left - bundles).min(self.connections);
-        Ok(Allotment { connections, operations, bundles })
+        Ok(Allotment { connections, operations, bundles, waiting })
     }
 }
 
@@ -126,31 +142,32 @@ mod tests {
 
     #[test]
     fn with_enough_descriptors_every_part_gets_what_the_flags_say() {
-        assert_eq!(DEFAULTS.descriptors(), 2752);
-        let all = Allotment { connections: 2048, operations: 2048, bundles: 512 };
-        assert_eq!(DEFAULTS.allot(2752), Ok(all));
-        assert_eq!(Demand { has_operations: true, ..DEFAULTS }.allot(2752 + 2048), Ok(all));
+        assert_eq!(DEFAULTS.descriptors(), 2880);
+        let all = Allotment { connections: 2048, operations: 2048, bundles: 512, waiting: WAITING };
+        assert_eq!(DEFAULTS.allot(2880), Ok(all));
+        assert_eq!(Demand { has_operations: true, ..DEFAULTS }.allot(2880 + 2176), Ok(all));
     }
 
     #[test]
     fn with_fewer_descriptors_the_parts_together_fit_into_the_limit() {
         for demand in [DEFAULTS, Demand { has_operations: true, watches: 60, ..DEFAULTS }] {
-            for limit in [332, 512, 1024, 2000] {
-                let Allotment { connections, operations, bundles } = demand.allot(limit).unwrap();
-                assert_eq!(demand.fixed() + connections + operations + bundles, limit);
+            for limit in [348, 512, 1024, 2000] {
+                let Allotment { connections, operations, bundles, waiting } = demand.allot(limit).unwrap();
+                let waiting = waiting * demand.listeners();
+                assert_eq!(demand.fixed() + connections + operations + bundles + waiting, limit);
             }
         }
-        assert!(DEFAULTS.allot(1024).unwrap().connections > 500);
+        assert_eq!(DEFAULTS.allot(1024).unwrap().connections, 512);
     }
 
     #[test]
     fn a_limit_that_is_too_low_for_a_server_of_use_is_refused() {
         for (demand, least) in [
-            (DEFAULTS, 240),
-            (Demand { has_operations: true, ..DEFAULTS }, 272),
-            (Demand { uploads: 1, watches: 6, ..DEFAULTS }, 120),
-            (Demand { connections: 1, ..DEFAULTS }, 209),
-            (Demand { downloads: 1, ..DEFAULTS }, 225),
+            (DEFAULTS, 248),
+            (Demand { has_operations: true, ..DEFAULTS }, 288),
+            (Demand { uploads: 1, watches: 6, ..DEFAULTS }, 128),
+            (Demand { connections: 1, ..DEFAULTS }, 217),
+            (Demand { downloads: 1, ..DEFAULTS }, 233),
         ] {
             assert_eq!(demand.allot(least - 1), Err(TooFew { limit: least - 1, least }));
             let Allotment { connections, bundles, .. } = demand.allot(least).unwrap();

@@ -2,14 +2,17 @@
 //!
 //! - [`store`]: bundles' bytes
 //! - [`ledger`]: the ownership table
+//! - `place`: whether the open files are still the ones at their paths
 //! - `staging`: stage, open, release, recover: joins ledger and store. What it has stands right here.
 
 pub mod ledger;
+mod place;
 mod staging;
 pub mod store;
 
+pub use place::{Place, Replaced};
 pub use staging::{
     AccessError, CapacityLimits, Download, Forgotten, LEAST_CHARGE, Limits, NewUpload, NoRoom,
-    OWNER_MEMORY_BYTES, Recovered, Share, ShareError, Staged, Staging, TOMBSTONE_LIFE, TOMBSTONES_FOR_EACH,
-    Terms, Upload, UploadError,
+    OWNER_MEMORY_BYTES, Recovered, Share, ShareError, Staged, Staging, StraysGo, TOMBSTONE_LIFE,
+    TOMBSTONES_FOR_EACH, Terms, Upload, UploadError,
 };

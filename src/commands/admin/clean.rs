@@ -17,7 +17,7 @@ pub async fn run(args: CleanArgs) -> anyhow::Result<ExitCode> {
     if let Some(uid) = &args.accept_cluster {
         eprintln!("{}", harmless(&accepted(&client.accept_cluster(uid).await?)));
     }
-    let report = client.sweep().await?;
+    let report = client.sweep(args.strays, args.release_held.as_deref()).await?;
     match args.output.structured() {
         Some(format) => print_as(format, &report)?,
         None => print(&text(&report))?,
@@ -47,15 +47,12 @@ fn accepted(accepted: &AcceptedCluster) -> String {
 fn text(report: &SweepReport) -> String {
     let mut lines = vec![counted("deleted", &report.deleted), counted("kept", &report.kept)];
     if report.held > 0 {
-        lines.push(format!(
-            "held back {}: to delete more than half of all used resources at once is more likely a mistake",
-            report.held
-        ));
+        lines.push(format!("held back {}", held(report)));
     }
     let others = [
         (report.interrupted_uploads, "interrupted uploads cleared away"),
         (report.interrupted_deletions, "interrupted deletions finished"),
-        (report.stray_files, "files without a resource removed"),
+        (report.stray_files, "bundles without a resource removed"),
         (report.forgotten_tombstones, "old tombstones forgotten"),
         (
             report.dropped_tombstones,
@@ -66,6 +63,17 @@ fn text(report: &SweepReport) -> String {
         .extend(others.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")));
     lines.push(String::new());
     lines.join("\n")
+}
+
+/// `120 (etl 100, ml 20): …`.
+pub(super) fn held(report: &SweepReport) -> String {
+    let each: Vec<String> = report.held_in.iter().map(|(name, count)| format!("{name} {count}")).collect();
+    let each = if each.is_empty() { String::new() } else { format!(" ({})", each.join(", ")) };
+    format!(
+        "{}{each}: that more than half of all owners vanish at once is more likely a mistake; if it is right: cloakroom \
+         clean --release-held NAMESPACE, or all",
+        report.held
+    )
 }
 
 /// `deleted 3: 2 unused, 1 orphaned`.
@@ -115,8 +123,12 @@ mod tests {
         assert_eq!(text(&report), "deleted nothing\nkept 12: 3 new-in-2030, 9 owner-present\n");
         report.deleted.insert(DeletionReason::Unused.into(), 2);
         (report.held, report.stray_files) = (120, 1);
+        report.held_in = [("etl".to_owned(), 100), ("ml".to_owned(), 20)].into();
         let told = text(&report);
-        assert!(told.starts_with("deleted 2: 2 unused\n") && told.contains("\nheld back 120: "), "{told}");
-        assert!(told.ends_with("\n1 files without a resource removed\n"), "{told}");
+        assert!(
+            told.starts_with("deleted 2: 2 unused\n") && told.contains("\nheld back 120 (etl 100, ml 20): "),
+            "{told}"
+        );
+        assert!(told.ends_with("\n1 bundles without a resource removed\n"), "{told}");
     }
 }

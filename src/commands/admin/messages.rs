@@ -69,7 +69,7 @@ pub(super) fn because(why: &Word<KeepReason>, details: &ResourceDetails) -> Stri
         KeepReason::OwnerUnknown(unknown) => not_known(unknown),
         KeepReason::OwnersNotAsked => "it was downloaded, and no cluster is asked whether its owner exists",
         KeepReason::Downloading => "a client is downloading it",
-        KeepReason::Held => "a sweep would delete it with more than half of all used resources, which is more likely a mistake",
+        KeepReason::Held => "more than half of all owners vanished at once, which is more likely a mistake",
     }
     .to_owned()
 }

@@ -9,7 +9,7 @@ use cloakroom_core::protocol::admin::{
 use cloakroom_core::protocol::status::ClusterMatch;
 use cloakroom_core::size::format_size;
 
-use super::{age, messages};
+use super::{age, clean, messages};
 
 /// All warnings about the server's status.
 pub(super) fn warnings(server: &ServerStatus) -> Vec<String> {
@@ -25,9 +25,24 @@ pub(super) fn warnings(server: &ServerStatus) -> Vec<String> {
             which.join(", ")
         )
     });
+    let strays = (server.strays > 0).then(|| {
+        format!(
+            "warning: {} in the data directory, {} in all, belong to no resource: the ledger may have been lost or \
+             replaced; they stay for --stray-age; put the ledger back, or remove them with cloakroom clean --strays",
+            bundles(server.strays),
+            format_size(server.stray_bytes)
+        )
+    });
+    let held = server.last_sweep.as_ref().filter(|sweep| sweep.held > 0);
+    let held = held.map(|sweep| format!("warning: held back {}", clean::held(sweep)));
     let blind = server.watches.iter().filter(|watch| messages::is_blind(&watch.state));
     let watches = blind.map(|watch| hint(watch, server.now));
-    cluster.into_iter().chain(unreadable).chain(watches).collect()
+    cluster.into_iter().chain(unreadable).chain(strays).chain(held).chain(watches).collect()
+}
+
+/// `1 bundle`, `2 bundles`.
+fn bundles(count: u64) -> String {
+    if count == 1 { "1 bundle".to_owned() } else { format!("{count} bundles") }
 }
 
 /// The id, the unreadable column, and namespace and size if they are known.

@@ -1,6 +1,7 @@
 //! The limits, and warnings about effects that an admin may not expect.
 
 use std::path::Path;
+use std::time::Duration;
 
 use crate::cli::ServeArgs;
 use crate::commands::refuse;
@@ -38,6 +39,8 @@ pub fn resolve(
         max_concurrent_uploads: storage.max_concurrent_uploads,
         max_concurrent_downloads: storage.max_concurrent_downloads,
         share: knows_namespaces.then(|| storage.share.unwrap_or(Share::DEFAULT)),
+        deletion_wait: args.lifecycle.deletion_wait.get(),
+        max_age: args.lifecycle.max_age.map(Duration::from),
     };
     let without_effect = storage.share.filter(|_| !knows_namespaces).map(|share| {
         format!(

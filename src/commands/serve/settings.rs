@@ -117,7 +117,8 @@ impl ServeSettings {
 
     /// The limits for connections, within the limit of open files.
     pub fn connections_within(&self, allotment: &Allotment) -> Connections {
-        Connections { max: allotment.connections, max_operations: allotment.operations, ..self.connections }
+        let Allotment { connections: max, operations: max_operations, waiting: max_waiting, .. } = *allotment;
+        Connections { max, max_operations, max_waiting, ..self.connections }
     }
 }
 
@@ -126,6 +127,8 @@ fn connections(args: &ServeArgs) -> Connections {
     Connections {
         max: network.max_connections,
         max_operations: network.max_connections,
+        // What the limit of open files allows is filled in later.
+        max_waiting: 0,
         header_timeout: network.header_timeout.get(),
         pace: PaceLimits {
             idle_timeout: network.idle_timeout.get(),
@@ -142,6 +145,7 @@ fn policy(args: &ServeArgs) -> Policy {
         max_unused: args.lifecycle.max_unused.get(),
         orphan_grace: args.lifecycle.orphan_grace.get(),
         finished_owner_retention: args.lifecycle.finished_owner_retention.get(),
+        stray_age: args.lifecycle.stray_age.get(),
         max_deletions_per_sweep: args.lifecycle.max_deletions_per_sweep,
     }
 }

@@ -15,6 +15,7 @@ use cloakroom_core::metrics::Metrics;
 use cloakroom_server::assembly::{Parts, Server};
 use cloakroom_server::descriptors::Allotment;
 use cloakroom_server::http::Edge;
+use cloakroom_staging::Place;
 use cloakroom_staging::ledger::{LedgerError, SqliteLedger};
 use cloakroom_staging::store::{DataDirectory, DiskStore, LocalDisk as _, Storage, StoreError};
 
@@ -30,6 +31,8 @@ pub struct Started {
     pub server: Server,
     /// The admin token that the server made for itself. It is dropped when the server has stopped.
     pub local_admin: Option<TokenOfThisRun>,
+    /// Tells when the data directory is not at its path any more.
+    pub place: Place,
 }
 
 /// Starts the server behind `edge`. The future may be dropped at any point: that leaves no more than a crash, which the
@@ -44,9 +47,9 @@ pub async fn start(
     let directory = data_directory(&settings.data_dir, LOCK_PATIENCE).await.map_err(in_surroundings)?;
     let local_admin = local_admin(&settings, addresses)?;
     let clock = Arc::new(SystemClock::new());
-    let path = directory.ledger();
+    let (path, place) = (directory.ledger(), directory.place().clone());
     let store = DiskStore::with_open_blobs(directory, allotment.bundles);
-    let ledger = open_ledger(&path, &store, &clock).await?;
+    let ledger = open_ledger(&place, &path, &store, &clock).await?;
     let parts = Parts {
         ledger: Arc::new(ledger),
         storage: Storage::on_disk(Arc::new(store)),
@@ -62,7 +65,7 @@ pub async fn start(
         metrics,
     };
     let server = Server::start(parts, edge).await?;
-    Ok(Started { server, local_admin })
+    Ok(Started { server, local_admin, place })
 }
 
 /// Makes an admin token if all addresses are loopback and the settings give none.
@@ -90,14 +93,15 @@ fn local_admin(settings: &ServeSettings, addresses: &Addresses) -> anyhow::Resul
 
 /// Opens the ledger. A migration needs room: on a full disk it gets the reserve, as a deletion does.
 async fn open_ledger(
+    place: &Place,
     path: &Path,
     store: &DiskStore,
     clock: &Arc<SystemClock>,
 ) -> anyhow::Result<SqliteLedger> {
-    match SqliteLedger::open_by(path, Arc::clone(clock) as _).await {
+    match SqliteLedger::open_in(place, path, Arc::clone(clock) as _).await {
         Err(LedgerError::Full) => {
             store.release_reserve().await?;
-            Ok(SqliteLedger::open_by(path, Arc::clone(clock) as _).await?)
+            Ok(SqliteLedger::open_in(place, path, Arc::clone(clock) as _).await?)
         }
         opened => Ok(opened?),
     }

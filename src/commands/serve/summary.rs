@@ -92,7 +92,7 @@ fn lifecycle(settings: &ServeSettings) -> [Line; 7] {
         (
             "mass deletion",
             format!(
-                "more than {} used resources in one sweep, and more than half of all",
+                "held back if most owners of a namespace vanish at once; then at most {} in a sweep",
                 policy.max_deletions_per_sweep
             ),
         ),

@@ -25,7 +25,16 @@ pub fn exported() -> BTreeMap<String, Metric> {
     let resources = State::ALL.iter().map(|state| (state.as_str(), 1)).collect();
     let limits = Limited::ALL.iter().map(|of| LimitUse { of: *of, used: 1, limit: 2 }).collect();
     let (free_bytes, resources) = (Some(1), Some(resources));
-    let stock = Stock { uploads: 1, downloads: 1, stored_bytes: 1, free_bytes, resources, limits };
+    let stock = Stock {
+        uploads: 1,
+        downloads: 1,
+        stored_bytes: 1,
+        strays: 1,
+        stray_bytes: 1,
+        free_bytes,
+        resources,
+        limits,
+    };
     read(&after_everything().exposition(&stock).unwrap())
 }
 

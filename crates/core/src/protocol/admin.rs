@@ -31,7 +31,7 @@ pub fn resource_path(id: impl fmt::Display) -> String {
     format!("{RESOURCES}/{id}")
 }
 
-/// The query parameters of a list, and of a removal.
+/// The query parameters of a list, of a removal, and of a sweep.
 pub mod query {
     /// Only resources whose ids come after this one: the `next` of the page before.
     pub const AFTER: &str = "after";
@@ -55,6 +55,10 @@ pub mod query {
     pub const ID: &str = "id";
     /// `true`: deleted resources that are remembered, in place of staged ones.
     pub const DELETED: &str = "deleted";
+    /// `true`: a sweep removes all bytes without a resource that the server has found, whatever their age.
+    pub const STRAYS: &str = "strays";
+    /// A sweep no longer holds back the deletions of this namespace, or of `all`.
+    pub const RELEASE_HELD: &str = "releaseHeld";
     /// All parameters of a list.
     pub const OF_LIST: [&str; 11] =
         [AFTER, LIMIT, NAMESPACE, KIND, LABEL, NAME, WHY, UNUSED, OLDER_THAN, ID, DELETED];
@@ -62,6 +66,9 @@ pub mod query {
 
 /// The largest number of resources that one page may have.
 pub const MAX_PAGE: usize = 1000;
+
+/// The value of [`query::RELEASE_HELD`] for all namespaces. A namespace of that name is released with all others.
+pub const EVERYWHERE: &str = "all";
 
 /// The value of [`query::WHY`] that selects resources that the next sweep deletes.
 pub const DUE: &str = "due";
@@ -196,9 +203,12 @@ pub struct SweepReport {
     /// How many resources it kept, by reason.
     #[schema(value_type = BTreeMap<String, u64>)]
     pub kept: BTreeMap<Word<KeepReason>, u64>,
-    /// How many deletions it held back, because deleting more than half of all used resources at once is more likely a
+    /// How many deletions it held back, because more than half of all owners vanished at once, which is more likely a
     /// mistake.
     pub held: u64,
+    /// The same, by namespace. Absent from servers that do not count by namespace.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub held_in: BTreeMap<String, u64>,
     /// How many uploads it cleared away that a crash had interrupted.
     pub interrupted_uploads: u64,
     /// How many interrupted deletions it finished.
@@ -232,6 +242,13 @@ pub struct ServerStatus {
     /// The first of these resources.
     #[serde(default)]
     pub unreadable: Vec<UnreadableResource>,
+    /// Strays: whole bundles that belong to no resource, because the ledger was lost or replaced. The server keeps them for
+    /// its `--stray-age`.
+    #[serde(default)]
+    pub strays: u64,
+    /// Bytes of all strays, each counted as 4 KiB or more.
+    #[serde(default)]
+    pub stray_bytes: u64,
     /// The watches of owners. There is none before the first resource is staged for a kind.
     pub watches: Vec<WatchStatus>,
     /// Bytes of all staged bundles.

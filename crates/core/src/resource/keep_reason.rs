@@ -21,7 +21,7 @@ pub enum KeepReason {
     OwnersNotAsked,
     /// A download is in flight.
     Downloading,
-    /// It is due together with more than half of all others. The sweep waits until that proves to be true.
+    /// Its owner vanished together with more than half of the others. The sweep waits until that proves to be true.
     Held,
 }
 

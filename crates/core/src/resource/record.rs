@@ -5,6 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::{DeletionReason, FileName, Owner, OwnerHistory, ResourceId, SecretHash, State};
+use crate::clock::Readings;
 
 /// How long a resource may stay, as agreed at upload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -144,6 +145,18 @@ impl Life {
     /// Whether it was downloaded at least once.
     pub fn is_used(&self) -> bool {
         self.last_used_at.is_some()
+    }
+
+    /// Why and when its age alone ended it: its `ttl`, or the largest age of any resource; `None` if it did not. This holds
+    /// whether it is used or not, and whatever is known of its owner.
+    pub fn ended_by_age(&self, max_age: Option<Duration>, now: &Readings) -> Option<Ending> {
+        let limits =
+            [(self.lifetime.ttl, DeletionReason::TtlReached), (max_age, DeletionReason::MaxAgeReached)];
+        let reached = |(time, reason): (Option<Duration>, DeletionReason)| {
+            let time = time.filter(|time| now.passed_since(self.created_at, *time))?;
+            Some(Ending { at: later(self.created_at, time), reason })
+        };
+        limits.into_iter().find_map(reached)
     }
 }
 

@@ -51,6 +51,13 @@ named!(DeletionReason {
     Removed => "removed",
 });
 
+impl DeletionReason {
+    /// Whether the age of the resource alone is the reason, whether it is used or not.
+    pub fn is_by_age(self) -> bool {
+        matches!(self, Self::TtlReached | Self::MaxAgeReached)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::Readings;
 use crate::owners::Presence;
+use cloakroom_core::clock::Readings;
 use cloakroom_core::resource::{DeletionReason, KeepReason, Life};
 
 #[cfg(test)]
@@ -23,8 +23,9 @@ pub struct Policy {
     pub orphan_grace: Duration,
     /// How long finished pods count as present; `None` is as long as they exist.
     pub finished_owner_retention: Option<Duration>,
-    /// The most deletions of used resources in one sweep. More of them, if they are also more than half of the used
-    /// resources, count as a mistake at first.
+    /// How long bytes without a row stay after they were found.
+    pub stray_age: Duration,
+    /// The most deletions in one sweep of what the guard against mass deletion has held back before.
     pub max_deletions_per_sweep: usize,
 }
 
@@ -35,6 +36,7 @@ impl Default for Policy {
             max_unused: Duration::from_hours(7 * 24),
             orphan_grace: Duration::from_mins(1),
             finished_owner_retention: Some(Duration::from_hours(24)),
+            stray_age: Duration::from_hours(7 * 24),
             max_deletions_per_sweep: 100,
         }
     }
@@ -70,18 +72,15 @@ pub struct Knowledge {
 
 /// Decides what becomes of a resource. `now` holds all times that the clock may mean; see [`Readings`].
 pub fn decide(life: &Life, owner: Knowledge, now: &Readings, policy: &Policy) -> Decision {
-    let ttl = Deadline::of(Some(life.created_at), life.lifetime.ttl);
-    let max_age = Deadline::of(Some(life.created_at), policy.max_age);
-    let rule = rule(life, owner, policy);
-    let in_order = [
-        (ttl, DeletionReason::TtlReached),
-        (max_age, DeletionReason::MaxAgeReached),
-        (rule.deadline, rule.reason),
-    ];
-    if let Some((_, reason)) = in_order.iter().find(|(deadline, _)| deadline.is_reached(now)) {
-        return Decision::Delete(*reason);
+    if let Some(ending) = life.ended_by_age(policy.max_age, now) {
+        return Decision::Delete(ending.reason);
     }
-    let until = in_order.iter().filter_map(|(deadline, _)| deadline.at(now)).min();
+    let rule = rule(life, owner, policy);
+    if rule.deadline.is_reached(now) {
+        return Decision::Delete(rule.reason);
+    }
+    let by_age = [life.lifetime.ttl, policy.max_age].map(|time| Deadline::of(Some(life.created_at), time));
+    let until = by_age.into_iter().chain([rule.deadline]).filter_map(|deadline| deadline.at(now)).min();
     Decision::Keep(Kept { why: rule.why, until })
 }
 
@@ -159,14 +158,16 @@ impl Rule {
     }
 }
 
-/// Whether a deletion for this reason depends on the absence of the owner. If so, a fresh read must confirm the
-/// absence.
+/// Whether a deletion for this reason depends on what is known of the owner. If so, a fresh read comes first.
 pub fn needs_knowledge(reason: DeletionReason, presence: Presence) -> bool {
     match reason {
-        DeletionReason::Orphaned | DeletionReason::OwnerFinished | DeletionReason::OwnerNeverSeen => true,
+        // The last one: nothing is known of the owner, but perhaps a fresh read knows more.
+        DeletionReason::Orphaned
+        | DeletionReason::OwnerFinished
+        | DeletionReason::OwnerNeverSeen
+        | DeletionReason::MaxUnusedReached => true,
         DeletionReason::Unused => presence != Presence::NotAsked,
         DeletionReason::Released
-        | DeletionReason::MaxUnusedReached
         | DeletionReason::TtlReached
         | DeletionReason::MaxAgeReached
         | DeletionReason::Removed => false,

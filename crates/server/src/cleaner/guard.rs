@@ -1,125 +1,199 @@
-//! The guard against mass deletion. If more than half of the used resources seem to have lost their owners at once,
-//! this is more likely a mistake than the truth.
+//! The guard against mass deletion. If more than half of the owners of a namespace vanish at once, this is more likely a
+//! mistake than the truth. If it happens in most namespaces, the cluster is more likely another one.
 
+use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
+
+#[cfg(test)]
+mod tests;
 
 /// How long such a finding must last before resources are deleted for it.
 const PROBATION: Duration = Duration::from_hours(1);
 
-/// How many ownerless resources one sweep may delete.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Allowance {
+/// A namespace with fewer owners than this says nothing by itself.
+const OWNERS_OF_A_NAMESPACE: usize = 10;
+
+/// So many namespaces, each with so many owners, say something together.
+const NAMESPACES: usize = 3;
+const OWNERS_OF_EACH: usize = 3;
+
+/// The owners of one namespace that were once seen present, each as a number that stands for it. An owner counts once,
+/// however many resources it has.
+#[derive(Debug, Default)]
+pub(super) struct Census {
     /// All of them.
-    All,
+    pub(super) known: HashSet<u64>,
+    /// Those that are absent now, and have been for as long as a deletion needs.
+    pub(super) vanished: HashSet<u64>,
+    /// Those of which it is not known.
+    pub(super) unknown: HashSet<u64>,
+}
+
+/// Whether the resources of a namespace may be deleted for lack of an owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Allowance {
     /// None of them, for now.
     Nothing,
-    /// At most this many, because the finding has lasted.
-    Slice(usize),
+    /// Some in each sweep, because the finding has lasted.
+    Slices,
+    /// All of them.
+    All,
 }
 
-/// Remembers when the finding began, by the monotonic clock. A restart begins the time anew.
+/// What the guard allows in one sweep.
+#[derive(Debug)]
+pub(super) struct Allowances {
+    everywhere: Allowance,
+    of_namespaces: BTreeMap<String, Allowance>,
+    released: Released,
+}
+
+/// For what an admin ends the hour.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Released {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// The resources of this namespace.
+    Namespace(String),
+    /// All resources.
+    All,
+}
+
+/// Remembers when findings began, by the monotonic clock. A restart begins the time anew.
 #[derive(Debug, Default)]
 pub(super) struct Guard {
-    since: Option<Duration>,
+    everywhere: Option<Duration>,
+    namespaces: BTreeMap<String, Duration>,
 }
 
-/// The counts of used resources in one sweep.
+/// How many of a number seem to be lost.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Finding {
-    /// Those that would be deleted for lack of an owner.
-    pub(super) candidates: usize,
-    /// Those whose owners are unknown.
-    pub(super) unknown: usize,
-    /// All used resources.
-    pub(super) used: usize,
-}
-
-impl Finding {
-    fn is_in_proportion(self, candidates: usize, most: usize) -> bool {
-        candidates <= most || candidates * 2 <= self.used
-    }
+struct Loss {
+    of: usize,
+    lost: usize,
+    /// Those that may be lost, too.
+    unknown: usize,
 }
 
 impl Guard {
-    /// Whether the guard holds deletions back, or lets them through in slices.
-    pub(super) fn is_holding(&self) -> bool {
-        self.since.is_some()
+    /// Decides what may be deleted.
+    pub(super) fn judge(
+        &mut self,
+        namespaces: &BTreeMap<String, Census>,
+        released: &Released,
+        now: Duration,
+    ) -> Allowances {
+        let everywhere = self.judge_everywhere(namespaces, now);
+        let mut of_namespaces = BTreeMap::new();
+        for (namespace, census) in namespaces {
+            let loss = census.loss();
+            let is_large = loss.of >= OWNERS_OF_A_NAMESPACE;
+            let since = self.namespaces.get(namespace).copied();
+            let (since, allowance) = probation(since, loss, is_large, now);
+            if allowance != Allowance::All {
+                of_namespaces.insert(namespace.clone(), allowance);
+            }
+            match since {
+                Some(began) if began == now => {
+                    self.namespaces.insert(namespace.clone(), began);
+                    tracing::error!(
+                        namespace,
+                        owners = loss.of,
+                        vanished = loss.lost,
+                        "more than half of the owners of a namespace vanished at once: for an hour nothing of it is deleted \
+                         for lack of an owner; if that is right: cloakroom clean --release-held {namespace}"
+                    );
+                }
+                None if self.namespaces.remove(namespace).is_some() => {
+                    tracing::info!(namespace, "the deletions of a namespace are no longer held back");
+                }
+                _ => {}
+            }
+        }
+        self.namespaces.retain(|namespace, _| namespaces.contains_key(namespace));
+        self.release(released);
+        Allowances { everywhere, of_namespaces, released: released.clone() }
     }
 
-    /// Decides how many may be deleted. More than `most` deletions that are also more than half of the used resources
-    /// are out of proportion.
-    pub(super) fn judge(&mut self, finding: Finding, most: usize, now: Duration) -> Allowance {
-        let Finding { candidates, unknown, used } = finding;
-        if finding.is_in_proportion(candidates, most) {
-            if self.since.is_none() {
-                return Allowance::All;
-            }
-            // Unknown owners may still be absent, so they do not end the finding.
-            if !finding.is_in_proportion(candidates + unknown, most) {
-                return Allowance::Nothing;
-            }
-            self.since = None;
-            tracing::info!(
-                candidates,
-                used,
-                "the deletions that were held back are no longer out of proportion"
-            );
-            return Allowance::All;
-        }
-        let Some(since) = self.since else {
-            self.since = Some(now);
+    fn judge_everywhere(&mut self, namespaces: &BTreeMap<String, Census>, now: Duration) -> Allowance {
+        let losses = namespaces.values().map(Census::loss).filter(|loss| loss.of >= OWNERS_OF_EACH);
+        let all = losses.fold(Loss { of: 0, lost: 0, unknown: 0 }, |all, loss| Loss {
+            of: all.of + 1,
+            lost: all.lost + usize::from(loss.is_most()),
+            unknown: all.unknown + usize::from(!loss.is_most() && loss.may_be_most()),
+        });
+        let (since, allowance) = probation(self.everywhere, all, all.of >= NAMESPACES, now);
+        if since == Some(now) {
             tracing::error!(
-                candidates,
-                used,
-                "more than half of all used resources seem to have lost their owners at once: none of them is deleted \
-                 for an hour; check that this server asks the right cluster"
+                namespaces = all.of,
+                vanished = all.lost,
+                "most owners vanished at once in more than half of all namespaces: for an hour nothing is deleted for lack \
+                 of an owner; check that this server asks the right cluster; if it does: cloakroom clean --release-held all"
             );
-            return Allowance::Nothing;
-        };
-        if now.saturating_sub(since) < PROBATION { Allowance::Nothing } else { Allowance::Slice(most) }
+        } else if since.is_none() && self.everywhere.is_some() {
+            tracing::info!("deletions are no longer held back in all namespaces");
+        }
+        self.everywhere = since;
+        allowance
+    }
+
+    fn release(&mut self, released: &Released) {
+        match released {
+            Released::Nothing => {}
+            Released::Namespace(namespace) => drop(self.namespaces.remove(namespace)),
+            Released::All => *self = Self::default(),
+        }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Since when a finding lasts, and what it allows.
+fn probation(
+    since: Option<Duration>,
+    loss: Loss,
+    is_large: bool,
+    now: Duration,
+) -> (Option<Duration>, Allowance) {
+    match since {
+        None if is_large && loss.is_most() => (Some(now), Allowance::Nothing),
+        None => (None, Allowance::All),
+        // What is unknown may still be absent, so it does not end the finding.
+        Some(since) if !loss.is_most() && is_large && loss.may_be_most() => (Some(since), Allowance::Nothing),
+        Some(_) if !loss.is_most() => (None, Allowance::All),
+        Some(since) if now.saturating_sub(since) < PROBATION => (Some(since), Allowance::Nothing),
+        Some(since) => (Some(since), Allowance::Slices),
+    }
+}
 
-    const MINUTE: Duration = Duration::from_mins(1);
-
-    fn judge(guard: &mut Guard, candidates: usize, used: usize, now: Duration) -> Allowance {
-        guard.judge(Finding { candidates, unknown: 0, used }, 100, now)
+impl Loss {
+    fn is_most(self) -> bool {
+        self.lost * 2 > self.of
     }
 
-    #[test]
-    fn what_is_out_of_proportion_waits_an_hour_and_then_goes_in_slices() {
-        let mut guard = Guard::default();
-        assert_eq!(judge(&mut guard, 101, 201, MINUTE), Allowance::Nothing);
-        assert_eq!(judge(&mut guard, 101, 201, MINUTE * 60), Allowance::Nothing);
-        assert_eq!(judge(&mut guard, 101, 201, MINUTE * 61), Allowance::Slice(100));
+    fn may_be_most(self) -> bool {
+        (self.lost + self.unknown) * 2 > self.of
     }
+}
 
-    #[test]
-    fn few_deletions_or_less_than_half_are_never_held_back() {
-        let mut guard = Guard::default();
-        assert_eq!(judge(&mut guard, 100, 100, MINUTE), Allowance::All);
-        assert_eq!(judge(&mut guard, 500, 1000, MINUTE), Allowance::All);
+impl Census {
+    fn loss(&self) -> Loss {
+        let unknown = self.unknown.difference(&self.vanished).count();
+        Loss { of: self.known.len(), lost: self.vanished.len(), unknown }
     }
+}
 
-    #[test]
-    fn a_finding_that_went_away_must_last_an_hour_again() {
-        let mut guard = Guard::default();
-        assert_eq!(judge(&mut guard, 200, 201, MINUTE), Allowance::Nothing);
-        assert_eq!(judge(&mut guard, 0, 201, MINUTE * 30), Allowance::All);
-        assert_eq!(judge(&mut guard, 200, 201, MINUTE * 70), Allowance::Nothing);
-        assert_eq!(judge(&mut guard, 200, 201, MINUTE * 131), Allowance::Slice(100));
-    }
-
-    #[test]
-    fn owners_that_become_unknown_neither_end_the_hour_nor_let_anything_go() {
-        let mut guard = Guard::default();
-        assert_eq!(judge(&mut guard, 200, 201, MINUTE), Allowance::Nothing);
-        let unknown = Finding { candidates: 10, unknown: 190, used: 201 };
-        assert_eq!(guard.judge(unknown, 100, MINUTE * 30), Allowance::Nothing);
-        assert_eq!(judge(&mut guard, 200, 201, MINUTE * 61), Allowance::Slice(100));
+impl Allowances {
+    /// What is allowed for the resources of a namespace.
+    pub(super) fn of(&self, namespace: &str) -> Allowance {
+        let is_released = match &self.released {
+            Released::Nothing => false,
+            Released::Namespace(released) => released == namespace,
+            Released::All => true,
+        };
+        if is_released {
+            return Allowance::All;
+        }
+        let own = self.of_namespaces.get(namespace).copied().unwrap_or(Allowance::All);
+        own.min(self.everywhere)
     }
 }

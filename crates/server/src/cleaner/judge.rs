@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::decide::needs_knowledge;
 use super::identity::{Identity, believed};
 use super::last_known::LastKnown;
-use super::{Decision, KeepReason, Kept, Policy, Readings, decide};
+use super::{Decision, KeepReason, Kept, Policy, decide};
 use crate::owners::{Owners, Presence};
 use cloakroom_core::resource::{Life, Owner, ResourceId};
 use cloakroom_staging::Staging;
@@ -61,7 +61,7 @@ impl Judge {
     /// Judges one resource. Makes no call and no query.
     pub fn judge(&self, id: ResourceId, owner: &Owner, life: &Life) -> Judgement {
         let presence = believed(self.owners.presence(owner), self.identity.doubt());
-        let now = Readings::at(self.staging.clock().now());
+        let now = self.staging.readings();
         let known = self.last_known.knowledge(owner, presence, self.staging.clock().monotonic());
         let decision = decide(life, known, &now, &self.policy);
         let decision = match decision {

@@ -7,14 +7,13 @@ mod identity;
 mod judge;
 mod last_known;
 mod run;
-mod steady;
 mod sweep;
 
 pub use cloakroom_core::resource::KeepReason;
 pub use decide::{Decision, Kept, Knowledge, Policy, decide};
 pub use downloads::Downloads;
+pub use guard::Released;
 pub use identity::{Accepted, ClusterCheck, ClusterState, Identity, NotAccepted};
 pub use judge::{Judge, Judgement};
 pub use run::{Cleaner, LastSweep, Stopped};
-pub use steady::Readings;
-pub use sweep::{Sweeper, Swept};
+pub use sweep::{SweepRequest, Sweeper, Swept};

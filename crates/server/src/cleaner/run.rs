@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 
-use super::{Sweeper, Swept};
+use super::{SweepRequest, Sweeper, Swept};
 use crate::shutdown::Shutdown;
 use cloakroom_core::text::chain;
 use cloakroom_staging::AccessError;
@@ -14,12 +14,13 @@ use cloakroom_staging::AccessError;
 /// The number of requested sweeps that may wait for the one in progress.
 const WAITING: usize = 16;
 
-type Answer = oneshot::Sender<Result<Swept, AccessError>>;
+/// A request, and where its answer goes.
+type Asked = (SweepRequest, oneshot::Sender<Result<Swept, AccessError>>);
 
 /// A handle that asks the loop for a sweep between two regular ones.
 #[derive(Debug, Clone)]
 pub struct Cleaner {
-    requests: mpsc::Sender<Answer>,
+    requests: mpsc::Sender<Asked>,
     interval: Duration,
     last: Last,
 }
@@ -48,6 +49,7 @@ impl Cleaner {
         interval: Duration,
         shutdown: Shutdown,
     ) -> Result<(Self, impl Future<Output = ()> + Send), AccessError> {
+        sweeper.limit_reads(interval);
         let swept = sweeper.sweep().await?;
         swept.log();
         let (requests, queue) = mpsc::channel(WAITING);
@@ -57,9 +59,9 @@ impl Cleaner {
     }
 
     /// Sweeps now, and returns what the sweep did.
-    pub async fn sweep(&self) -> Result<Result<Swept, AccessError>, Stopped> {
+    pub async fn sweep(&self, request: SweepRequest) -> Result<Result<Swept, AccessError>, Stopped> {
         let (answer, swept) = oneshot::channel();
-        self.requests.send(answer).await.map_err(|_| Stopped)?;
+        self.requests.send((request, answer)).await.map_err(|_| Stopped)?;
         swept.await.map_err(|_| Stopped)
     }
 
@@ -78,7 +80,7 @@ async fn sweep_until(
     mut sweeper: Sweeper,
     interval: Duration,
     shutdown: Shutdown,
-    mut queue: mpsc::Receiver<Answer>,
+    mut queue: mpsc::Receiver<Asked>,
     last: Last,
 ) {
     loop {
@@ -88,7 +90,8 @@ async fn sweep_until(
             Some(request) = queue.recv() => Some(request),
             () = shutdown.requested() => return,
         };
-        let swept = sweeper.sweep().await;
+        let (request, answer) = asked.unzip();
+        let swept = sweeper.sweep_for(&request.unwrap_or_default()).await;
         match &swept {
             Ok(swept) => swept.log(),
             Err(error) => {
@@ -97,9 +100,9 @@ async fn sweep_until(
         }
         *last.lock().unwrap_or_else(PoisonError::into_inner) =
             LastSweep { ended_at: sweeper.now(), swept: swept.as_ref().ok().cloned() };
-        if let Some(asked) = asked {
+        if let Some(answer) = answer {
             // The client that asked may have left.
-            let _ = asked.send(swept);
+            let _ = answer.send(swept);
         }
     }
 }

@@ -2,35 +2,41 @@
 //! tombstones.
 
 mod candidates;
+mod findings;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use super::decide::needs_knowledge;
-use super::guard::{Allowance, Finding, Guard};
+use super::guard::{Allowance, Allowances, Guard, Released};
 use super::identity::{Identity, believed};
 use super::judge::Withheld;
 use super::last_known::{LastKnown, Place};
-use super::steady::{Readings, SteadyTime};
-use super::{Decision, Downloads, Judge, KeepReason, Knowledge, Policy, decide};
-use crate::owners::{Owners, Presence, Unknown, WatchState};
+use super::{Downloads, Judge, KeepReason, Knowledge, Policy};
+use crate::owners::{Owners, Presence, WatchState};
 use candidates::Candidate;
+use cloakroom_core::clock::Readings;
 use cloakroom_core::metrics::SweepOutcome;
-use cloakroom_core::resource::{DeletionReason, Life, Owner, OwnerHistory, ResourceId};
+use cloakroom_core::resource::{DeletionReason, Owner, ResourceId};
 use cloakroom_core::text::chain;
-use cloakroom_staging::ledger::{Epoch, Listed, Observation};
-use cloakroom_staging::{AccessError, Forgotten, Recovered, Staging};
-use rand::seq::SliceRandom as _;
-
-/// How many resources are looked at together.
-const PAGE: usize = 1000;
+use cloakroom_staging::ledger::Epoch;
+use cloakroom_staging::{AccessError, Forgotten, Recovered, Staging, StraysGo};
+use findings::Findings;
 
 /// The first sweep, and then every one after this many, reads everything from the ledger again and looks for bytes
 /// without a row. This is rare, because only a crash or a change by hand in the data directory makes a difference.
 const THOROUGH_SWEEPS: u64 = 100;
+
+/// What an admin asks of a sweep beyond its rules.
+#[derive(Debug, Clone, Default)]
+pub struct SweepRequest {
+    /// To remove all strays that are known, whatever their age.
+    pub removes_strays: bool,
+    /// For what the guard against mass deletion ends its hour.
+    pub releases: Released,
+}
 
 /// What a sweep did.
 #[derive(Debug, Clone, Default)]
@@ -43,8 +49,8 @@ pub struct Swept {
     pub deleted: BTreeMap<DeletionReason, u64>,
     /// How many resources it kept, by reason.
     pub kept: BTreeMap<KeepReason, u64>,
-    /// How many deletions the guard held back.
-    pub held: u64,
+    /// How many deletions the guard held back, by namespace.
+    pub held: BTreeMap<String, u64>,
     /// The tombstones that it removed.
     pub forgotten: Forgotten,
     /// How many owners could not be read afresh.
@@ -71,7 +77,7 @@ impl Swept {
             expired = self.expired,
             interrupted_uploads = self.recovered.uploads,
             interrupted_deletions = self.recovered.deletions,
-            orphans = self.recovered.orphans,
+            strays = self.recovered.strays,
             "swept"
         );
     }
@@ -97,11 +103,12 @@ pub struct Sweeper {
     staging: Staging,
     owners: Arc<dyn Owners>,
     policy: Policy,
-    time: SteadyTime,
     guard: Guard,
     withheld: Withheld,
     identity: Identity,
     last_known: LastKnown,
+    /// How long the fresh reads of one sweep may take together.
+    read_time: Duration,
     /// Whether the last sweep failed to read some owners, so that the log has one line and not one for each sweep.
     had_failed_reads: bool,
     passes: u64,
@@ -118,50 +125,30 @@ pub(super) struct Now {
     pub(super) term: Epoch,
 }
 
-/// What a look at all ready resources found.
-#[derive(Default)]
-struct Findings {
-    looked_at: usize,
-    /// Their time is over, whatever is known of their owners.
-    timed_out: Vec<Candidate>,
-    /// Their owners seem to be gone.
-    ownerless: Vec<Candidate>,
-    /// The number of used resources among those.
-    ownerless_used: usize,
-    /// The number of used resources whose owners are unknown.
-    unknown_used: usize,
-    used: usize,
-    observations: Vec<Observation>,
-    /// Whether an observation says more than that an owner is unknown.
-    has_news: bool,
-    /// How many resources stay, by reason.
-    kept: BTreeMap<KeepReason, u64>,
-    /// Where owners have too many label keys.
-    crowded: BTreeSet<Place>,
-    /// Why all owners count as unknown; `None` if they do not.
-    doubt: Option<Unknown>,
-}
-
 impl Sweeper {
     /// Works on `staging` by the rules of `policy`, with the owners in `owners`. The first sweep begins to look for the
     /// owners of ready resources.
     pub fn new(staging: Staging, owners: Arc<dyn Owners>, policy: Policy) -> Self {
-        let time = SteadyTime::new(staging.clock());
         let last_known = LastKnown::new(staging.clock().monotonic());
         Self {
             staging,
             owners,
             policy,
-            time,
             guard: Guard::default(),
             withheld: Withheld::default(),
             identity: Identity::default(),
             last_known,
+            read_time: Duration::from_secs(30),
             had_failed_reads: false,
             passes: 0,
             has_remembered: false,
             has_looked: false,
         }
+    }
+
+    /// Limits how long the fresh reads of one sweep may take together. The others wait for the next sweep.
+    pub(super) fn limit_reads(&mut self, read_time: Duration) {
+        self.read_time = read_time;
     }
 
     /// A judge that tells what this sweeper would decide.
@@ -192,8 +179,13 @@ impl Sweeper {
 
     /// Makes one sweep, and counts it in the metrics.
     pub async fn sweep(&mut self) -> Result<Swept, AccessError> {
+        self.sweep_for(&SweepRequest::default()).await
+    }
+
+    /// Makes one sweep for an admin, and counts it in the metrics.
+    pub async fn sweep_for(&mut self, request: &SweepRequest) -> Result<Swept, AccessError> {
         let began = Instant::now();
-        let mut result = self.pass().await;
+        let mut result = self.pass(request).await;
         let outcome = if result.is_ok() { SweepOutcome::Ok } else { SweepOutcome::Failed };
         let metrics = self.staging.metrics().clone();
         metrics.swept(outcome, began.elapsed(), self.staging.clock().now());
@@ -202,7 +194,7 @@ impl Sweeper {
             self.tell_of_failed_reads(swept.failed_reads);
             let kept: Vec<_> = swept.kept.iter().map(|(why, count)| (why.as_str(), *count)).collect();
             metrics.kept(&kept);
-            metrics.mass_deletion(self.guard.is_holding(), swept.held);
+            metrics.mass_deletion_held(swept.held.values().sum());
         }
         result
     }
@@ -220,18 +212,23 @@ impl Sweeper {
         }
     }
 
-    async fn pass(&mut self) -> Result<Swept, AccessError> {
+    async fn pass(&mut self, request: &SweepRequest) -> Result<Swept, AccessError> {
         let is_thorough = self.passes.is_multiple_of(THOROUGH_SWEEPS);
         self.passes += 1;
         let Some(term) = self.staging.term().await? else { return Ok(Swept::default()) };
-        let recovered = self.staging.recover(term, is_thorough).await?;
+        let strays_go =
+            if request.removes_strays { StraysGo::Now } else { StraysGo::After(self.policy.stray_age) };
+        let recovered = self.staging.recover(term, is_thorough, strays_go).await?;
         let mut swept = Swept { recovered, ..Swept::default() };
         if !self.has_remembered {
             self.last_known.remember(self.staging.watched().await?);
             self.has_remembered = true;
         }
-        let now = Now { readings: self.time.read(self.staging.clock()), term };
+        let now = Now { readings: self.staging.readings(), term };
+        let reads_end = tokio::time::Instant::now() + self.read_time;
         let mut findings = self.look(&now.readings).await?;
+        // This needs no call. So no API server, and no resource of another tenant, holds it up.
+        self.delete_all(std::mem::take(&mut findings.aged), &now, &mut swept).await?;
         if self.is_cluster_in_question(&findings) {
             self.identity.check(&self.staging, &*self.owners).await?;
             if findings.doubt.is_none() && self.identity.doubt().is_some() {
@@ -239,7 +236,9 @@ impl Sweeper {
                 findings = self.look(&now.readings).await?;
             }
         }
-        swept.kept = std::mem::take(&mut findings.kept);
+        for (why, count) in std::mem::take(&mut findings.kept) {
+            *swept.kept.entry(why).or_default() += count;
+        }
         if self.staging.observe_for_sweep(&findings.observations).await? {
             self.has_looked = true;
         } else {
@@ -248,14 +247,11 @@ impl Sweeper {
         }
         self.note_what_is_known(std::mem::take(&mut findings.crowded)).await;
         self.delete_all(std::mem::take(&mut findings.timed_out), &now, &mut swept).await?;
-        let finding = Finding {
-            candidates: findings.ownerless_used,
-            unknown: findings.unknown_used,
-            used: findings.used,
-        };
-        let most = self.policy.max_deletions_per_sweep;
-        let allowance = self.guard.judge(finding, most, self.staging.clock().monotonic());
-        self.delete_ownerless(findings.ownerless, allowance, &now, &mut swept).await?;
+        let now_monotonic = self.staging.clock().monotonic();
+        let allowances = self.guard.judge(&findings.census, &request.releases, now_monotonic);
+        let ownerless = self.allowed(findings.ownerless, &allowances, &mut swept);
+        let doubtful = ownerless.into_iter().chain(findings.unknown).collect();
+        self.delete_confirmed(doubtful, reads_end, &now, &mut swept).await?;
         swept.forgotten = self.staging.forget_tombstones(now.readings.earliest()).await?;
         Ok(swept)
     }
@@ -295,72 +291,6 @@ impl Sweeper {
         watches.is_empty() || watches.iter().any(|watch| watch.state == WatchState::Ready)
     }
 
-    /// Looks at all ready resources. It makes no call, and no query except for owners that are not in memory.
-    async fn look(&self, now: &Readings) -> Result<Findings, AccessError> {
-        let mut findings = Findings { doubt: self.identity.doubt(), ..Findings::default() };
-        let mut after = None;
-        loop {
-            let page = self.staging.ready(after, PAGE).await?;
-            let Some(last) = page.last() else { break };
-            after = Some(last.id);
-            for listed in &page {
-                self.look_at(listed, now, &mut findings);
-            }
-        }
-        self.owners.looked_at_everything();
-        Ok(findings)
-    }
-
-    fn look_at(&self, listed: &Listed, now: &Readings, findings: &mut Findings) {
-        self.owners.follow(&listed.owner);
-        let before = listed.life.owner_history;
-        let owner_history = if self.has_looked { before } else { before.unknown() };
-        let life = Life { owner_history, ..listed.life };
-        findings.looked_at += 1;
-        findings.used += usize::from(life.is_used());
-        if self.staging.is_in_use(listed.id) {
-            findings.keep(KeepReason::Downloading);
-            // A download in flight counts as an owner, so the time of the owner's absence begins anew.
-            findings.note(listed.id, before, owner_history.unknown());
-            return;
-        }
-        let presence = believed(self.owners.presence(&listed.owner), findings.doubt);
-        let after = self.observed(owner_history, presence);
-        findings.has_news |= before != after && !matches!(presence, Presence::Unknown(_));
-        findings.note(listed.id, before, after);
-        if presence == Presence::Unknown(Unknown::TooManyLabelKeys) {
-            findings.crowded.insert((listed.owner.kind().clone(), listed.owner.namespace().to_owned()));
-        }
-        let known = self.knowledge(&listed.owner, presence);
-        match decide(&life, known, now, &self.policy) {
-            Decision::Keep(kept) => {
-                let is_unknown = matches!(kept.why, KeepReason::OwnerUnknown(_));
-                findings.unknown_used += usize::from(is_unknown && life.is_used());
-                findings.keep(kept.why);
-            }
-            Decision::Delete(reason) => {
-                let candidate = Candidate::new(listed, reason);
-                if needs_knowledge(reason, presence) {
-                    findings.ownerless_used += usize::from(life.is_used());
-                    findings.ownerless.push(candidate);
-                } else {
-                    findings.timed_out.push(candidate);
-                }
-            }
-        }
-    }
-
-    fn observed(&self, owner_history: OwnerHistory, presence: Presence) -> OwnerHistory {
-        let now = self.staging.clock().now();
-        match presence {
-            Presence::Present => owner_history.present(now),
-            Presence::Finished => owner_history.finished(now),
-            Presence::Absent => owner_history.absent(now),
-            Presence::Unknown(_) => owner_history.unknown(),
-            Presence::NotAsked => owner_history,
-        }
-    }
-
     /// What the watches report about an owner; unknown while the cluster is in doubt.
     fn presence(&self, owner: &Owner) -> Presence {
         believed(self.owners.presence(owner), self.identity.doubt())
@@ -370,53 +300,62 @@ impl Sweeper {
         self.last_known.knowledge(owner, presence, self.staging.clock().monotonic())
     }
 
-    async fn delete_ownerless(
+    /// The candidates that the guard lets through.
+    fn allowed(
         &self,
-        mut candidates: Vec<Candidate>,
-        allowance: Allowance,
+        candidates: Vec<Candidate>,
+        allowances: &Allowances,
+        swept: &mut Swept,
+    ) -> Vec<Candidate> {
+        let (mut allowed, mut slices) = (Vec::new(), Vec::new());
+        let hold = |candidate: Candidate, swept: &mut Swept| {
+            *swept.held.entry(candidate.namespace.to_string()).or_default() += 1;
+            swept.withhold(candidate.id, KeepReason::Held);
+        };
+        for candidate in candidates {
+            match allowances.of(&candidate.namespace) {
+                Allowance::All => allowed.push(candidate),
+                Allowance::Slices => slices.push(candidate),
+                Allowance::Nothing => hold(candidate, swept),
+            }
+        }
+        // The order is random. Otherwise owners that cannot be read could come first in every slice and keep the others
+        // from their turn.
+        let mut slices =
+            candidates::by_turns(slices, |candidate| Arc::clone(&candidate.namespace)).into_iter();
+        allowed.extend(slices.by_ref().take(self.policy.max_deletions_per_sweep));
+        for candidate in slices {
+            hold(candidate, swept);
+        }
+        allowed
+    }
+
+    /// Deletes the candidates that a fresh read does not contradict.
+    async fn delete_confirmed(
+        &self,
+        candidates: Vec<Candidate>,
+        reads_end: tokio::time::Instant,
         now: &Now,
         swept: &mut Swept,
     ) -> Result<(), AccessError> {
-        let allowed = match allowance {
-            Allowance::All => candidates.len(),
-            Allowance::Nothing => 0,
-            Allowance::Slice(most) => most,
-        };
-        if allowed < candidates.len() {
-            // The order is random. Otherwise owners that cannot be read could come first in every slice and keep the
-            // others from their turn.
-            candidates.shuffle(&mut rand::rng());
-        }
-        for held in candidates.drain(candidates.len().min(allowed)..) {
-            swept.held += 1;
-            swept.withhold(held.id, KeepReason::Held);
-        }
-        let confirmed = self.confirm(candidates, swept).await?;
-        if !confirmed.is_empty() {
+        let confirmed = self.confirm(candidates, reads_end, swept).await?;
+        // For these nothing needs to be known of the owner.
+        let is_by_time = |candidate: &Candidate| candidate.reason == DeletionReason::MaxUnusedReached;
+        let (by_time, ownerless): (Vec<_>, Vec<_>) = confirmed.into_iter().partition(is_by_time);
+        self.delete_all(by_time, now, swept).await?;
+        if !ownerless.is_empty() {
             // The cluster is checked after the fresh reads, too. If it is the same before and after, they were made in
             // the right cluster.
             self.identity.check(&self.staging, &*self.owners).await?;
         }
         match self.identity.doubt() {
-            None => self.delete_all(confirmed, now, swept).await?,
+            None => self.delete_all(ownerless, now, swept).await?,
             Some(doubt) => {
-                for candidate in confirmed {
+                for candidate in ownerless {
                     swept.withhold(candidate.id, KeepReason::OwnerUnknown(doubt));
                 }
             }
         }
         Ok(())
-    }
-}
-
-impl Findings {
-    fn keep(&mut self, why: KeepReason) {
-        *self.kept.entry(why).or_default() += 1;
-    }
-
-    fn note(&mut self, id: ResourceId, before: OwnerHistory, after: OwnerHistory) {
-        if before != after {
-            self.observations.push(Observation { id, before, after });
-        }
     }
 }

@@ -82,6 +82,14 @@ impl UploadAuth {
         }
     }
 
+    /// An error answer to a request that [`Self::identify`] has let through.
+    pub(super) fn refuse_identified(&self, error: ApiError) -> ApiError {
+        match self {
+            Self::None => error,
+            Self::Token(_) | Self::Kubernetes(_) => error.of_known_token(),
+        }
+    }
+
     /// How much of the limits for reviews is in use.
     pub(super) fn limits(&self) -> Vec<LimitUse> {
         match self {

@@ -61,7 +61,7 @@ impl GuardedBody {
                 Poll::Ready(end)
             }
             Poll::Pending => self.pace.poll_waiting(context).map(|slow| {
-                if matches!(slow, TooSlow::Idle(_)) {
+                if matches!(slow, TooSlow::Idle { .. }) {
                     // The client has stopped sending, so there is nothing to drain.
                     self.body = None;
                 }

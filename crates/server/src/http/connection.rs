@@ -10,7 +10,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
 use axum::http::header::CONNECTION;
-use axum::http::{HeaderValue, Request, Response};
+use axum::http::{HeaderValue, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
+use super::error::OfKnownToken;
 use super::in_flight::{AnswerBody, FlushedStream, Occupation};
 use super::listen::Connections;
 use super::phase::{Phase, Phases};
@@ -60,6 +61,8 @@ pub(super) struct Connection {
     pub(super) seat: Seat,
     /// Whether a request has come on this connection.
     pub(super) has_asked: AtomicBool,
+    /// Cancelled when a refusal that was held back gives way: the connection ends without it.
+    pub(super) gave_way: CancellationToken,
 }
 
 impl Connection {
@@ -105,6 +108,7 @@ impl Connection {
             served = connection.as_mut() => served,
             () = self.is_cut_off() => return reset.at_the_end(),
             () = self.is_to_leave() => return,
+            () = self.gave_way.cancelled() => return,
             () = self.ends.closing.cancelled() => {
                 // This closes at once, unless an answer is being written. If no request has come yet, the first one is
                 // still answered.
@@ -143,6 +147,19 @@ impl Connection {
         }
     }
 
+    /// Waits until a refusal may be sent. If the place is needed meanwhile, the connection ends without it. A client whose
+    /// token is known keeps its place. So does a trusted proxy, except for unknown tokens: its place is of many clients.
+    async fn hold_back_refusal(&self, status: StatusCode, is_known: bool) {
+        let Some(until) = self.refusals.held_back_until(status) else { return };
+        let is_unknown_token = status == StatusCode::UNAUTHORIZED;
+        if is_known || !(self.seat.visitor.is_single || is_unknown_token) {
+            tokio::time::sleep_until(until).await;
+        } else if !self.seat.hold_back(until).await {
+            self.gave_way.cancel();
+            std::future::pending::<()>().await;
+        }
+    }
+
     async fn answer(
         &self,
         request: Request<Incoming>,
@@ -160,7 +177,8 @@ impl Connection {
         let mut response = router.oneshot(request).await?;
         turn.end();
         if phase == Phase::Serving {
-            self.refusals.pace(response.status()).await;
+            let is_known = response.extensions().get::<OfKnownToken>().is_some();
+            self.hold_back_refusal(response.status(), is_known).await;
         }
         if self.phases.now().0 == Phase::Stopping {
             // The client must open a new connection to reach the server's successor.

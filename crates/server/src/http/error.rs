@@ -31,19 +31,38 @@ pub struct ApiError {
     /// Whether only one namespace or user has used up its share, while others can go on.
     is_share: bool,
     deleted: Option<(Timestamp, DeletionReason)>,
+    /// Whether the request showed a token that this server knows.
+    is_of_known_token: bool,
 }
+
+/// Marks the answer to a request with a token that this server knows.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct OfKnownToken;
 
 impl ApiError {
     /// Makes an answer with this code; `detail` is for people.
     pub(super) fn new(code: Code, detail: impl Into<String>) -> Self {
         let status = StatusCode::from_u16(code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        Self { code, status, detail: detail.into(), headers: Vec::new(), is_share: false, deleted: None }
+        Self {
+            code,
+            status,
+            detail: detail.into(),
+            headers: Vec::new(),
+            is_share: false,
+            deleted: None,
+            is_of_known_token: false,
+        }
     }
 
     /// Adds a header to the answer.
     pub(super) fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.push((name, value));
         self
+    }
+
+    /// The same answer, to a request whose token is known.
+    pub(super) fn of_known_token(self) -> Self {
+        Self { is_of_known_token: true, ..self }
     }
 
     /// The request has no ticket or token, or a wrong one.
@@ -88,6 +107,15 @@ impl ApiError {
         Self::try_again(
             Code::Overloaded,
             "this server has as many files open as it may: try again in a moment",
+        )
+    }
+
+    /// The disk answers no calls.
+    fn stuck(error: &dyn Error) -> Self {
+        tracing::error!(error = %chain(error), "the disk does not answer");
+        Self::try_again(
+            Code::Overloaded,
+            "this server's disk does not answer: try again later; its admin must find out why it hangs",
         )
     }
 
@@ -151,6 +179,11 @@ impl From<UploadError> for ApiError {
             UploadError::WrongLength { .. } => Code::IncompleteBody,
             UploadError::Store(StoreError::OutOfDescriptors { .. })
             | UploadError::Ledger(LedgerError::OutOfDescriptors) => return Self::out_of_descriptors(&error),
+            UploadError::Store(StoreError::Stuck) => return Self::stuck(&error),
+            // The server ends for that, and says why in its log.
+            UploadError::Store(StoreError::Replaced(_)) | UploadError::Ledger(LedgerError::Replaced(_)) => {
+                return Self::shutting_down();
+            }
             UploadError::Store(_) | UploadError::Ledger(_) => return Self::internal(&error),
         };
         match code {
@@ -180,6 +213,11 @@ impl From<AccessError> for ApiError {
             }
             AccessError::Store(StoreError::OutOfDescriptors { .. })
             | AccessError::Ledger(LedgerError::OutOfDescriptors) => Self::out_of_descriptors(&error),
+            AccessError::Store(StoreError::Stuck) => Self::stuck(&error),
+            // The server ends for that, and says why in its log.
+            AccessError::Store(StoreError::Replaced(_)) | AccessError::Ledger(LedgerError::Replaced(_)) => {
+                Self::shutting_down()
+            }
             AccessError::DiskFull => {
                 tracing::warn!(error = %chain(&error), "change refused");
                 Self::new(Code::InsufficientStorage, error.to_string())
@@ -210,6 +248,9 @@ impl IntoResponse for ApiError {
         let mut response = self.status.into_response();
         response.headers_mut().extend(self.headers);
         response.extensions_mut().insert(problem);
+        if self.is_of_known_token {
+            response.extensions_mut().insert(OfKnownToken);
+        }
         response
     }
 }

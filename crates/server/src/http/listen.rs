@@ -1,24 +1,25 @@
 //! Accepts connections, limited in number, from before the server has started until it ends.
 
-use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
 use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::connection::{Connection, Ends};
 use super::pace::PaceLimits;
 use super::phase::Phases;
+use super::proxies::TrustedProxies;
 use super::refusals::Refusals;
 use super::router::{Entrance, Serves};
-use super::seats::{Seat, Seats};
+use super::seats::{Seat, Seats, Visitor};
 use super::state::AppState;
 use super::tls::ServerTls;
 use super::turns::Turns;
+use super::waiting::WaitingRoom;
 use crate::shutdown::Shutdown;
 use cloakroom_core::metrics::{Limited, Metrics};
 
@@ -30,6 +31,9 @@ const FEW_CONNECTIONS: usize = 4;
 
 /// The wait after `accept` failed for a reason on this side, such as too many open files. It keeps the loop from spinning.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How often connections without a place look for one that became idle.
+const AGAIN: Duration = Duration::from_millis(100);
 
 /// A socket, and the routes on it.
 pub struct Listener {
@@ -48,6 +52,8 @@ pub struct Connections {
     pub max: usize,
     /// The most connections at once on a listener that has only operational routes.
     pub max_operations: usize,
+    /// The most connections on each listener that were accepted and wait for a place.
+    pub max_waiting: usize,
     /// The longest time for a TLS handshake, and for the head of a request.
     pub header_timeout: Duration,
     /// How slow bodies may be.
@@ -66,6 +72,8 @@ pub struct Edge {
     /// Counts the tasks of sockets and connections.
     running: TaskTracker,
     ends: Ends,
+    /// Set when the server begins to serve.
+    trusted_proxies: Arc<OnceLock<TrustedProxies>>,
 }
 
 impl Edge {
@@ -84,6 +92,7 @@ impl Edge {
             in_flight: TaskTracker::new(),
             running: TaskTracker::new(),
             ends: Ends::default(),
+            trusted_proxies: Arc::default(),
         };
         for Listener { socket, tls, serves } in listeners {
             let phases = Arc::new(Phases::new(serves, entrance.clone(), shutdown.clone()));
@@ -103,6 +112,7 @@ impl Edge {
                 in_flight: edge.in_flight.clone(),
                 running: edge.running.clone(),
                 ends: edge.ends.clone(),
+                trusted_proxies: Arc::clone(&edge.trusted_proxies),
             };
             edge.running.spawn(acceptor.run(socket));
         }
@@ -116,6 +126,8 @@ impl Edge {
 
     /// Begins to serve requests.
     pub fn serve(&self, state: &AppState) {
+        // A server begins to serve once.
+        let _ = self.trusted_proxies.set(state.settings.trusted_proxies.clone());
         for phases in &self.phases {
             phases.serve(state);
         }
@@ -156,26 +168,36 @@ struct Acceptor {
     in_flight: TaskTracker,
     running: TaskTracker,
     ends: Ends,
+    trusted_proxies: Arc<OnceLock<TrustedProxies>>,
 }
+
+/// A connection that was accepted.
+type Accepted = (TcpStream, SocketAddr);
 
 impl Acceptor {
     async fn run(self, socket: TcpListener) {
         let mut is_failing = false;
+        let mut room = WaitingRoom::new(self.connections.max_waiting);
         loop {
-            let next = async {
-                let (stream, peer) = socket.accept().await?;
-                // Meanwhile further connections wait in the kernel's queue.
-                let seat = self.seats.take(peer.ip().into()).await;
-                io::Result::Ok(seat.map(|seat| (stream, peer, seat)))
-            };
             let accepted = tokio::select! {
-                accepted = next => accepted,
-                () = self.ends.closing.cancelled() => return self.take_last(socket),
+                accepted = socket.accept() => accepted,
+                () = self.seats.freed(), if !room.is_empty() => {
+                    self.seat_those_that_wait(&mut room);
+                    continue;
+                }
+                // Connections may become idle meanwhile.
+                () = tokio::time::sleep(AGAIN), if !room.is_empty() => {
+                    self.seat_those_that_wait(&mut room);
+                    continue;
+                }
+                () = self.ends.closing.cancelled() => return self.take_last(socket, room),
             };
             match accepted {
-                Ok(Some((stream, peer, seat))) => {
+                Ok((stream, peer)) => {
                     is_failing = false;
-                    self.take(stream, peer, seat);
+                    // What is turned away is closed, before a TLS handshake.
+                    drop(room.push(peer.ip().into(), (stream, peer)));
+                    self.seat_those_that_wait(&mut room);
                 }
                 Err(error) => {
                     // Only the first of several errors in a row is logged, because there can be ten a second.
@@ -184,19 +206,35 @@ impl Acceptor {
                     }
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
-                Ok(None) => return,
             }
         }
     }
 
-    /// Accepts the connections that wait in the kernel's queue. Otherwise the kernel would reset them with the socket,
-    /// and their clients would not learn that they may try again.
-    fn take_last(&self, socket: TcpListener) {
+    /// Gives free places to connections that wait, and makes others leave for the rest.
+    fn seat_those_that_wait(&self, room: &mut WaitingRoom<Accepted>) {
+        while let Some((_, peer)) = room.peek() {
+            let Some(seat) = self.seats.take(self.visitor(*peer)) else {
+                return self.seats.make_room_for(&room.hosts());
+            };
+            if let Some((stream, peer)) = room.pop() {
+                self.take(stream, peer, seat);
+            }
+        }
+    }
+
+    fn visitor(&self, peer: SocketAddr) -> Visitor {
+        let is_proxy = self.trusted_proxies.get().is_some_and(|proxies| proxies.trusts(peer.ip()));
+        Visitor { host: peer.ip().into(), is_single: !is_proxy }
+    }
+
+    /// Takes the connections that wait here and in the kernel's queue. Otherwise the kernel would reset them with the
+    /// socket, and their clients would not learn that they may try again.
+    fn take_last(&self, socket: TcpListener, mut room: WaitingRoom<Accepted>) {
+        self.seat_those_that_wait(&mut room);
         let Ok(socket) = socket.into_std() else { return };
         while let Ok((stream, peer)) = socket.accept() {
-            let seat = self.seats.take(peer.ip().into()).now_or_never().flatten();
             let stream = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
-            if let (Ok(stream), Some(seat)) = (stream, seat) {
+            if let (Ok(stream), Some(seat)) = (stream, self.seats.take(self.visitor(peer))) {
                 self.take(stream, peer, seat);
             }
         }
@@ -215,6 +253,7 @@ impl Acceptor {
             ends: self.ends.clone(),
             seat,
             has_asked: AtomicBool::default(),
+            gave_way: CancellationToken::new(),
         };
         self.running.spawn(connection.run(stream, self.tls.clone()));
     }

@@ -21,6 +21,7 @@ mod state;
 mod tls;
 mod tokens;
 mod turns;
+mod waiting;
 
 pub use auth::UploadAuth;
 pub use error::ApiError;

@@ -22,9 +22,14 @@ pub struct PaceLimits {
 /// Why the other side is too slow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum TooSlow {
-    /// It moved no byte for this time.
-    #[error("nothing came for {} s (--idle-timeout)", .0.as_secs_f64())]
-    Idle(Duration),
+    /// It moved no byte for the longest time.
+    #[error("nothing came for {} s (--idle-timeout){}", limit.as_secs_f64(), about_standstill(*late))]
+    Idle {
+        /// The longest time.
+        limit: Duration,
+        /// How much later than that it was noticed.
+        late: Duration,
+    },
     /// Its average was too low.
     #[error("less than {rate} bytes a second moved over {} s (--min-rate)", window.as_secs_f64())]
     BelowRate {
@@ -33,6 +38,23 @@ pub(super) enum TooSlow {
         /// The waiting time over which the average was taken.
         window: Duration,
     },
+}
+
+/// If it takes the server longer than this to notice something, the server stood still.
+const STANDSTILL: Duration = Duration::from_secs(5);
+
+impl TooSlow {
+    /// Whether this may be the server's own fault: it stood still, for instance because it was paused.
+    pub(super) fn is_after_standstill(&self) -> bool {
+        matches!(self, Self::Idle { late, .. } if *late > STANDSTILL)
+    }
+}
+
+fn about_standstill(late: Duration) -> String {
+    if late <= STANDSTILL {
+        return String::new();
+    }
+    format!("; the server itself stood still for {} s or more", late.as_secs())
 }
 
 /// Measures one direction of a connection.
@@ -76,8 +98,9 @@ impl Pace {
         let now = Instant::now();
         let idle_since = *self.idle_since.get_or_insert(now);
         let since = *self.waiting_since.get_or_insert(now);
-        if now - idle_since >= self.limits.idle_timeout {
-            return Poll::Ready(TooSlow::Idle(self.limits.idle_timeout));
+        let limit = self.limits.idle_timeout;
+        if let Some(late) = (now - idle_since).checked_sub(limit) {
+            return Poll::Ready(TooSlow::Idle { limit, late });
         }
         let waited = self.waited + (now - since);
         if waited >= self.limits.rate_window {
@@ -142,8 +165,23 @@ mod tests {
     async fn silence_ends_after_the_idle_timeout_however_short_the_window_is() {
         for window in [SHORT / 4, SHORT, SHORT * 4, LONG] {
             let start = Instant::now();
-            assert_eq!(wait(&mut pace(SHORT, 0, window)).await, TooSlow::Idle(SHORT), "{window:?}");
+            let verdict = wait(&mut pace(SHORT, 0, window)).await;
+            assert!(matches!(verdict, TooSlow::Idle { limit: SHORT, .. }), "{window:?}: {verdict}");
             assert!(start.elapsed() >= SHORT);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_server_that_stood_still_says_so_of_each_transfer_that_it_ends() {
+        for (paused, is_told) in [(SHORT + Duration::from_secs(73), true), (SHORT, false)] {
+            let mut pace = pace(SHORT, 0, LONG);
+            pace.idle_since = Instant::now().checked_sub(paused);
+            let verdict = wait(&mut pace).await;
+            assert_eq!(verdict.is_after_standstill(), is_told);
+            assert_eq!(
+                verdict.to_string().contains("the server itself stood still for 73 s or more"),
+                is_told
+            );
         }
     }
 

@@ -69,7 +69,9 @@ impl TrustedProxies {
         }
     }
 
-    fn trusts(&self, address: IpAddr) -> bool {
+    /// Whether this is the address of a trusted proxy.
+    pub(super) fn trusts(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
         self.0.iter().any(|network| network.contains(&address))
     }
 

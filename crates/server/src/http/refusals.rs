@@ -27,11 +27,14 @@ impl Default for Refusals {
 }
 
 impl Refusals {
-    /// Waits if this answer is a refusal beyond the rate.
-    pub(super) async fn pace(&self, status: StatusCode) {
-        if status.is_client_error() || status.is_server_error() {
-            tokio::time::sleep(self.delay(Instant::now())).await;
+    /// When this answer is to be sent; `None` is at once. Only refusals beyond the rate are held back.
+    pub(super) fn held_back_until(&self, status: StatusCode) -> Option<Instant> {
+        if !status.is_client_error() && !status.is_server_error() {
+            return None;
         }
+        let now = Instant::now();
+        let delay = self.delay(now);
+        (!delay.is_zero()).then_some(now + delay)
     }
 
     /// The delay of a refusal at `now`, by the generic cell rate algorithm (ITU-T I.371). The state is the time at

@@ -1,41 +1,65 @@
-//! Places for connections, limited in number. If there is no place left, the host with the most connections gives up an
-//! idle one. So idle connections of one host keep no other client out.
+//! Places for connections, limited in number. If there is no place left, the host with the most connections gives one up:
+//! one with a refusal that is held back, or else an idle one. So the connections of one host keep no other client out.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::timeout;
+use tokio::sync::Notify;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::in_flight::Occupation;
 use super::turns::Host;
 use cloakroom_core::metrics::{Occupancy, Occupant};
 
-/// How often a connection that waits for a place looks for an idle one.
-const AGAIN: Duration = Duration::from_millis(100);
+#[cfg(test)]
+mod tests;
 
 /// The places of one listener. Clones share them.
 #[derive(Clone)]
 pub(super) struct Seats {
     most: usize,
-    free: Arc<Semaphore>,
     taken: Arc<Mutex<Taken>>,
+    freed: Arc<Notify>,
     occupancy: Occupancy,
 }
 
 #[derive(Default)]
 struct Taken {
-    /// The connections of each host, the oldest first. No list is empty.
-    hosts: HashMap<Host, VecDeque<Guest>>,
+    /// The connections of each host. No entry is empty.
+    hosts: HashMap<Host, Guests>,
+    /// How many places are taken, those of connections that were told to leave included.
+    count: usize,
+    /// The connections that were told to leave and have not left yet.
+    leaving: HashSet<u64>,
     next: u64,
+}
+
+#[derive(Default)]
+struct Guests {
+    /// The oldest first.
+    seated: VecDeque<Guest>,
+    /// For each connection that gave way with a refusal: when that refusal would have been sent. Until then its place
+    /// counts for the host, so that it gains nothing by the early end.
+    charged_until: Vec<Instant>,
 }
 
 struct Guest {
     number: u64,
+    /// Whether the connection may end while it is idle. A trusted proxy's may not: it is of many clients.
+    is_single: bool,
     occupation: Occupation,
+    /// When its refusal will be sent; `None` if none is held back.
+    held_back_until: Option<Instant>,
     leave: CancellationToken,
+}
+
+/// Whose connection it is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Visitor {
+    pub(super) host: Host,
+    /// Whether the host is one client, and no trusted proxy of many.
+    pub(super) is_single: bool,
 }
 
 /// The place of one connection. Dropping it frees the place.
@@ -44,40 +68,49 @@ pub(super) struct Seat {
     pub(super) occupation: Occupation,
     /// Cancelled when another connection needs the place.
     pub(super) leave: CancellationToken,
+    pub(super) visitor: Visitor,
     seats: Seats,
-    host: Host,
     number: u64,
-    _permit: OwnedSemaphorePermit,
     _occupant: Occupant,
 }
 
 impl Seats {
     /// Makes `most` places. Their use is counted in `occupancy`.
     pub(super) fn new(most: usize, occupancy: Occupancy) -> Self {
-        let most = most.min(Semaphore::MAX_PERMITS);
-        Self { most, free: Arc::new(Semaphore::new(most)), taken: Arc::default(), occupancy }
+        Self { most, taken: Arc::default(), freed: Arc::default(), occupancy }
     }
 
     pub(super) fn count(&self) -> usize {
-        self.most - self.free.available_permits()
+        self.taken().count
     }
 
-    /// Waits for a place. `None` if the semaphore is closed, which never happens.
-    pub(super) async fn take(&self, host: Host) -> Option<Seat> {
-        let permit = loop {
-            if self.free.available_permits() == 0 {
-                self.taken().make_room_for(host);
-            }
-            // The wait has a limit, because connections may become idle meanwhile.
-            if let Ok(permit) = timeout(AGAIN, Arc::clone(&self.free).acquire_owned()).await {
-                break permit.ok()?;
-            }
-        };
+    /// Takes a place; `None` if none is free.
+    pub(super) fn take(&self, visitor: Visitor) -> Option<Seat> {
         let (occupation, leave) = (Occupation::default(), CancellationToken::new());
-        let number = self.taken().add(host, &occupation, &leave);
+        let number = {
+            let mut taken = self.taken();
+            if taken.count >= self.most {
+                return None;
+            }
+            taken.add(visitor, &occupation, &leave)
+        };
         let occupant = self.occupancy.enter();
-        let seats = self.clone();
-        Some(Seat { occupation, leave, seats, host, number, _permit: permit, _occupant: occupant })
+        Some(Seat { occupation, leave, visitor, seats: self.clone(), number, _occupant: occupant })
+    }
+
+    /// Makes connections leave for those that wait, each of which is given by its host.
+    pub(super) fn make_room_for(&self, waiting: &[Host]) {
+        let mut taken = self.taken();
+        // Those that leave already make room for the first ones.
+        let soon_free = taken.leaving.len() + self.most.saturating_sub(taken.count);
+        for host in waiting.iter().skip(soon_free) {
+            taken.make_room_for(*host, Instant::now());
+        }
+    }
+
+    /// Waits until a place is free again.
+    pub(super) async fn freed(&self) {
+        self.freed.notified().await;
     }
 
     fn taken(&self) -> MutexGuard<'_, Taken> {
@@ -85,108 +118,104 @@ impl Seats {
     }
 }
 
+impl Seat {
+    /// Holds a refusal back until `until`. Meanwhile the connection may be told to leave. Returns `false` if it was.
+    pub(super) async fn hold_back(&self, until: Instant) -> bool {
+        self.set_held_back(Some(until));
+        let is_sent = tokio::select! {
+            () = tokio::time::sleep_until(until) => true,
+            () = self.leave.cancelled() => false,
+        };
+        self.set_held_back(None);
+        is_sent
+    }
+
+    fn set_held_back(&self, until: Option<Instant>) {
+        let mut taken = self.seats.taken();
+        let guests = taken.hosts.get_mut(&self.visitor.host);
+        let guest =
+            guests.and_then(|guests| guests.seated.iter_mut().find(|guest| guest.number == self.number));
+        if let Some(guest) = guest {
+            guest.held_back_until = until;
+        }
+    }
+}
+
 impl Taken {
-    fn add(&mut self, host: Host, occupation: &Occupation, leave: &CancellationToken) -> u64 {
+    fn add(&mut self, visitor: Visitor, occupation: &Occupation, leave: &CancellationToken) -> u64 {
         let number = self.next;
         self.next += 1;
-        let guest = Guest { number, occupation: occupation.clone(), leave: leave.clone() };
-        self.hosts.entry(host).or_default().push_back(guest);
+        self.count += 1;
+        let guest = Guest {
+            number,
+            is_single: visitor.is_single,
+            occupation: occupation.clone(),
+            held_back_until: None,
+            leave: leave.clone(),
+        };
+        self.hosts.entry(visitor.host).or_default().seated.push_back(guest);
         number
     }
 
     fn remove(&mut self, host: Host, number: u64) {
-        let Some(guests) = self.hosts.get_mut(&host) else { return };
-        guests.retain(|guest| guest.number != number);
-        if guests.is_empty() {
+        self.count -= 1;
+        if self.leaving.remove(&number) {
+            return;
+        }
+        if let Some(guests) = self.hosts.get_mut(&host) {
+            guests.seated.retain(|guest| guest.number != number);
+        }
+        self.forget_if_empty(host, Instant::now());
+    }
+
+    fn forget_if_empty(&mut self, host: Host, now: Instant) {
+        if let Some(guests) = self.hosts.get_mut(&host)
+            && guests.charged(now) == 0
+        {
             self.hosts.remove(&host);
         }
     }
 
-    /// Ends the oldest idle connection of the host with the most connections. That is either the new connection's own
-    /// host, or a host that has more than that host would have.
-    fn make_room_for(&mut self, new: Host) {
-        let own = self.hosts.get(&new).map_or(0, VecDeque::len) + 1;
-        let with_idle = self.hosts.iter().filter_map(|(host, guests)| {
-            let idle = guests.iter().position(|guest| !guest.occupation.has_work())?;
-            let count = guests.len() + usize::from(*host == new);
-            (count > own || *host == new).then_some((count, *host, idle))
+    /// Ends one connection of the host with the most connections that has one to end. That is either the new
+    /// connection's own host, or a host that has more than that host would have.
+    fn make_room_for(&mut self, new: Host, now: Instant) {
+        self.hosts.retain(|_, guests| guests.charged(now) > 0);
+        let own = self.hosts.get_mut(&new).map_or(0, |guests| guests.charged(now)) + 1;
+        let with_one = self.hosts.iter_mut().filter_map(|(host, guests)| {
+            let one = guests.to_leave()?;
+            let count = guests.charged(now) + usize::from(*host == new);
+            (count > own || *host == new).then_some((count, *host, one))
         });
-        let Some((_, host, idle)) = with_idle.max_by_key(|(count, ..)| *count) else { return };
-        let guest = self.hosts.get_mut(&host).and_then(|guests| guests.remove(idle));
-        if let Some(guest) = guest {
+        let Some((_, host, one)) = with_one.max_by_key(|(count, ..)| *count) else { return };
+        let Some(guests) = self.hosts.get_mut(&host) else { return };
+        if let Some(guest) = guests.seated.remove(one) {
+            guests.charged_until.extend(guest.held_back_until);
+            self.leaving.insert(guest.number);
             guest.leave.cancel();
         }
+        self.forget_if_empty(host, now);
+    }
+}
+
+impl Guests {
+    /// How many places count for the host.
+    fn charged(&mut self, now: Instant) -> usize {
+        self.charged_until.retain(|until| *until > now);
+        self.seated.len() + self.charged_until.len()
+    }
+
+    /// The connection that is the first to leave: the oldest one with a refusal that is held back, or else the oldest idle
+    /// one.
+    fn to_leave(&self) -> Option<usize> {
+        let held_back = self.seated.iter().position(|guest| guest.held_back_until.is_some());
+        held_back
+            .or_else(|| self.seated.iter().position(|guest| guest.is_single && !guest.occupation.has_work()))
     }
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.seats.taken().remove(self.host, self.number);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::net::IpAddr;
-
-    use futures_util::FutureExt as _;
-    use tokio_util::task::TaskTracker;
-
-    use super::*;
-
-    fn host(last: u8) -> Host {
-        IpAddr::from([10, 0, 0, last]).into()
-    }
-
-    fn left(seats: &[Seat]) -> Vec<bool> {
-        seats.iter().map(|seat| seat.leave.is_cancelled()).collect()
-    }
-
-    async fn taken(seats: &Seats, hosts: &[u8]) -> Vec<Seat> {
-        let mut all = Vec::new();
-        for last in hosts {
-            all.push(seats.take(host(*last)).await.unwrap());
-        }
-        all
-    }
-
-    #[tokio::test]
-    async fn the_host_that_has_most_gives_up_its_oldest_idle_connection() {
-        let seats = Seats::new(6, Occupancy::default());
-        let mut all = taken(&seats, &[1, 2, 2, 1, 2, 3]).await;
-        let mut waiting = Box::pin(seats.take(host(4)));
-        assert!(waiting.as_mut().now_or_never().is_none());
-        assert_eq!(left(&all), [false, true, false, false, false, false]);
-        drop(all.remove(1));
-        assert!(waiting.await.is_some());
-    }
-
-    #[tokio::test]
-    async fn a_connection_with_a_transfer_keeps_its_place() {
-        let (seats, work) = (Seats::new(3, Occupancy::default()), TaskTracker::new());
-        let all = taken(&seats, &[1, 1, 1]).await;
-        let _first = all[0].occupation.begin(work.token());
-        assert!(seats.take(host(2)).now_or_never().is_none());
-        assert_eq!(left(&all), [false, true, false]);
-    }
-
-    #[tokio::test]
-    async fn a_host_that_has_most_takes_from_itself_and_from_no_other() {
-        let seats = Seats::new(4, Occupancy::default());
-        let all = taken(&seats, &[1, 1, 1, 2]).await;
-        assert!(seats.take(host(1)).now_or_never().is_none());
-        assert_eq!(left(&all), [true, false, false, false]);
-        let work = TaskTracker::new();
-        let _busy = [all[1].occupation.begin(work.token()), all[2].occupation.begin(work.token())];
-        assert!(seats.take(host(1)).now_or_never().is_none());
-        assert_eq!(left(&all), [true, false, false, false]);
-    }
-
-    #[tokio::test]
-    async fn hosts_that_are_gone_take_no_memory() {
-        let seats = Seats::new(4, Occupancy::default());
-        drop(taken(&seats, &[1, 2, 2]).await);
-        assert!(seats.taken().hosts.is_empty());
-        assert_eq!(seats.count(), 0);
+        self.seats.taken().remove(self.visitor.host, self.number);
+        self.seats.freed.notify_one();
     }
 }

@@ -58,7 +58,11 @@ impl PacedSocket {
             Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
             Poll::Pending => ready!(self.writing.poll_waiting(context)),
         };
-        tracing::debug!(reason = %verdict, "closing a connection whose client does not read");
+        if verdict.is_after_standstill() {
+            tracing::warn!(reason = %verdict, "closing a connection whose client does not read");
+        } else {
+            tracing::debug!(reason = %verdict, "closing a connection whose client does not read");
+        }
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, verdict)))
     }
 }

@@ -10,12 +10,28 @@ use super::{ClusterIdentity, NoUid, Presence};
 use cloakroom_cluster::{ApiFailure, within};
 use cloakroom_core::resource::{Owner, POD};
 
+/// The most pages of one list. Pages without an object are rare; a list that has only such pages may have no end.
+const MOST_PAGES: usize = 100;
+
 /// The field selector for pods that have not finished.
 pub(super) const UNFINISHED: &str = "status.phase!=Succeeded,status.phase!=Failed";
 
 /// Reads whether objects of `owner` exist. A list without a resource version shows the most recent state, and never
 /// that of a cache that is behind (<https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions>).
+///
+/// All calls together have `patience`.
 pub(super) async fn read(
+    client: &Client,
+    resource: &ApiResource,
+    owner: &Owner,
+    patience: Duration,
+) -> Result<Presence, ApiFailure> {
+    tokio::time::timeout(patience, presence(client, resource, owner, patience))
+        .await
+        .unwrap_or(Err(ApiFailure::TimedOut { after: patience }))
+}
+
+async fn presence(
     client: &Client,
     resource: &ApiResource,
     owner: &Owner,
@@ -78,7 +94,7 @@ async fn is_any(
     if list.field_selector.as_deref() == Some("") {
         list.field_selector = None;
     }
-    loop {
+    for _ in 0..MOST_PAGES {
         let page = within(patience, api.list(&list)).await?;
         if !page.items.is_empty() {
             return Ok(true);
@@ -88,6 +104,7 @@ async fn is_any(
             None => return Ok(false),
         }
     }
+    Err(ApiFailure::Unreadable { why: format!("a list of {MOST_PAGES} empty pages that goes on") })
 }
 
 /// Whether the namespace does not exist. Only a clear "not found" counts.

@@ -100,7 +100,7 @@ async fn a_ledger_of_the_form_before_is_brought_to_this_one_whatever_is_in_its_r
     // Rows that are whole can be given the column that the fifth migration drops.
     app.change_ledger("ALTER TABLE resources ADD COLUMN expires_at INTEGER").await;
     let broken = every_damage(&app).await;
-    let before = "DROP TABLE upload_handles; DROP TABLE watched_kinds; \
+    let before = "DROP TABLE upload_handles; DROP TABLE watched_kinds; DROP TABLE strays; \
                   DELETE FROM _sqlx_migrations WHERE version > 4";
     app.change_ledger(before).await;
     let server = Administered::restart(app).await;
@@ -321,6 +321,8 @@ async fn bytes_without_a_row_stay_as_long_as_they_may_belong_to_a_row_with_a_dam
     for _ in 0..101 {
         app.sweep().await;
     }
+    assert_eq!((app.files().len(), app.metric("strays").await), (5, "3".to_owned()));
+    assert_eq!(app.clean_strays().await, 3);
     assert_eq!((app.files().len(), app.metric("unreadable_resources").await), (2, "0".to_owned()));
     assert_eq!(app.staging.stored().await.unwrap().bytes, 4 + 6);
     assert_eq!(app.download(&good).send().await.unwrap().status(), 200);

@@ -12,7 +12,7 @@ use cloakroom_staging::store::DataDirectory;
 use cloakroom_testing::clock::ManualClock;
 use cloakroom_testing::logs;
 use cloakroom_testing::wait::until;
-use cloakroom_testing::wire::Wire;
+use cloakroom_testing::wire::{Wire, download_request};
 
 use crate::support::TestApp;
 use crate::support::app::{Options, problem};
@@ -129,43 +129,91 @@ async fn no_resource_grows_older_than_the_max_age_used_or_not() {
     }
 }
 
-#[tokio::test]
-async fn a_download_in_flight_holds_off_even_the_ttl() {
-    let app = TestApp::start().await;
-    let bundle = vec![7_u8; 30 << 20];
-    let ticket = app.ticket(app.put("&ttl=1h", bundle.clone()).send().await.unwrap()).await;
-    let (id, secret) = (&ticket.resource_id, &ticket.resource_secret);
+/// A download of a bundle that is larger than the buffers of two sockets: it is not over before the client reads on.
+async fn begun(app: &TestApp, ticket: &Ticket) -> Wire {
     let mut wire = Wire::connect(app.address).await;
-    wire.send(format!("GET /api/v1/resources/{id} HTTP/1.1\r\nHost: x\r\nAuthorization: {secret}\r\n\r\n"))
-        .await;
-    // More than the buffers of two sockets hold: the server is not done before this client reads on.
-    until("the download has begun", async || app.staging.in_flight() == (0, 1)).await;
-    app.clock.advance(Duration::from_hours(2));
-    assert_eq!(app.sweep().await.expired, 0);
-    assert_eq!(app.download(&ticket).send().await.unwrap().status(), 200);
-    let answer = wire.answer().await;
-    assert_eq!(answer.status, 200);
-    assert!(answer.body == bundle);
-    drop(wire);
-    until("the downloads are over", async || app.staging.in_flight() == (0, 0)).await;
-    assert_eq!(app.sweep().await.expired, 1);
+    wire.send(download_request(ticket)).await;
+    wire.begins().await;
+    assert_eq!(app.staging.in_flight(), (0, 1));
+    wire
+}
+
+async fn status(app: &TestApp, ticket: &Ticket) -> u16 {
+    app.download(ticket).send().await.unwrap().status().as_u16()
 }
 
 #[tokio::test]
-async fn a_delete_does_not_break_a_download_that_is_running() {
-    let app = TestApp::start().await;
+async fn a_download_in_flight_goes_on_when_its_resource_is_deleted_and_room_and_bytes_stay_until_its_end() {
     let bundle = vec![7_u8; 30 << 20];
-    let ticket = app.stage(bundle.clone()).await;
-    let (id, secret) = (&ticket.resource_id, &ticket.resource_secret);
-    let mut wire = Wire::connect(app.address).await;
-    wire.send(format!("GET /api/v1/resources/{id} HTTP/1.1\r\nHost: x\r\nAuthorization: {secret}\r\n\r\n"))
-        .await;
-    wire.begins().await;
-    assert_eq!(app.staging.in_flight(), (0, 1));
+    for by_ttl in [false, true] {
+        let app = TestApp::start().await;
+        let ticket = app.ticket(app.put("&ttl=1h", bundle.clone()).send().await.unwrap()).await;
+        let mut wire = begun(&app, &ticket).await;
+        if by_ttl {
+            app.clock.advance(Duration::from_hours(2));
+            assert_eq!(app.sweep().await.expired, 1);
+        } else {
+            assert_eq!(app.delete(&ticket).send().await.unwrap().status(), 204);
+        }
+        assert_eq!(status(&app, &ticket).await, 410);
+        app.sweep().await;
+        assert_eq!(app.rows().await, BTreeMap::from([("deleting", 1)]));
+        assert_eq!(app.metric("stored_bytes").await, bundle.len().to_string());
+        assert_eq!(app.files().len(), 1);
+        let answer = wire.answer().await;
+        assert!(answer.status == 200 && answer.body == bundle);
+        until("the bytes are gone", async || app.rows().await == BTreeMap::from([("deleted", 1)])).await;
+        assert_eq!((app.files().len(), app.metric("stored_bytes").await), (0, "0".to_owned()));
+        assert_eq!(app.delete(&ticket).send().await.unwrap().status(), 204);
+    }
+}
+
+#[tokio::test]
+async fn a_download_that_goes_on_for_longer_than_the_wait_of_a_deletion_is_cut_off() {
+    let mut options = Options::default();
+    options.limits.deletion_wait = Duration::from_millis(50);
+    let app = TestApp::start_with(options).await;
+    let ticket = app.stage(vec![7_u8; 30 << 20]).await;
+    // This client takes nothing more, so it is never asked whether it would.
+    let mut wire = begun(&app, &ticket).await;
     assert_eq!(app.delete(&ticket).send().await.unwrap().status(), 204);
-    assert_eq!(app.files(), Vec::<String>::new());
-    let answer = wire.answer().await;
-    assert!(answer.status == 200 && answer.body == bundle);
+    until("the bytes are gone", async || app.rows().await == BTreeMap::from([("deleted", 1)])).await;
+    assert_eq!((app.files().len(), app.staging.in_flight()), (0, (0, 0)));
+    assert!(wire.rest().await.len() < 30 << 20, "it was sent to its end");
+}
+
+#[tokio::test]
+async fn a_ticket_is_gone_at_its_ttl_and_at_the_largest_age_before_any_sweep() {
+    let mut options = Options::default();
+    options.policy.max_age = Some(Duration::from_hours(3));
+    let app = TestApp::start_with(options).await;
+    let short = app.ticket(app.put("&ttl=1h", "jars").send().await.unwrap()).await;
+    let long = app.ticket(app.put("&ttl=9h", "jars").send().await.unwrap()).await;
+    for (advance, ticket, reason, before) in [
+        (Duration::from_hours(1), &short, "ttl-reached", "2026-01-01T13:00:00Z"),
+        (Duration::from_hours(2), &long, "max-age-reached", "2026-01-01T15:00:00Z"),
+    ] {
+        app.clock.advance(advance - Duration::from_millis(1));
+        assert_eq!(status(&app, ticket).await, 200);
+        app.clock.advance(Duration::from_millis(1));
+        let gone = problem(app.download(ticket).send().await.unwrap()).await;
+        assert_eq!((gone.status, gone.deletion_reason.as_deref()), (410, Some(reason)));
+        assert_eq!(gone.deleted_at.unwrap().to_string(), before);
+        let metadata = format!("/api/v1/resources/{}/metadata", ticket.resource_id);
+        let metadata = app.get(&metadata).bearer_auth(&ticket.resource_secret).send().await.unwrap();
+        assert_eq!(metadata.status(), 410);
+        assert_eq!(app.delete(ticket).send().await.unwrap().status(), 204);
+    }
+}
+
+#[tokio::test]
+async fn a_wall_clock_that_is_set_forward_ends_no_ticket_early() {
+    let app = TestApp::start().await;
+    let ticket = app.ticket(app.put("&ttl=1h", "jars").send().await.unwrap()).await;
+    app.clock.set_wall("2030-01-01T00:00:00Z");
+    assert_eq!(status(&app, &ticket).await, 200);
+    app.clock.advance(Duration::from_hours(1));
+    assert_eq!(status(&app, &ticket).await, 410);
 }
 
 #[tokio::test]

@@ -55,15 +55,21 @@ impl Bundle {
         self.observed.iter().any(|(_, seen)| [Seen::There, Seen::Finished].contains(seen))
     }
 
+    /// Why its ticket has ended, whether a sweep has come or not.
+    fn end_by_age(&self, policy: &Policy, now: Duration) -> Option<&'static str> {
+        let is_over = |time: Duration| now - self.created >= time;
+        if self.ttl.is_some_and(is_over) {
+            return Some("ttl-reached");
+        }
+        policy.max_age.is_some_and(is_over).then_some("max-age-reached")
+    }
+
     /// Why it must go now; `None` if it must stay. `known` is when the server last knew the owners of this kind, or
     /// started, if a server could ever read them.
     fn fate(&self, policy: &Policy, now: Duration, known: Option<Duration>) -> Option<&'static str> {
         let passed = |since: Duration, time: Duration| now - since >= time;
-        if self.ttl.is_some_and(|ttl| passed(self.created, ttl)) {
-            return Some("ttl-reached");
-        }
-        if policy.max_age.is_some_and(|age| passed(self.created, age)) {
-            return Some("max-age-reached");
+        if let Some(reason) = self.end_by_age(policy, now) {
+            return Some(reason);
         }
         let unused_is_over = passed(self.created, UNUSED_TIMEOUT);
         let long_enough =
@@ -198,7 +204,12 @@ impl Run {
         if let Some(index) = (0..self.bundles.len()).collect::<Vec<_>>().choose(&mut self.random) {
             // Whom it is for is looked at as well, at least until somebody was seen.
             self.catch_up().await;
-            self.server().fetch(&self.bundles[*index].ticket).await;
+            let bundle = &self.bundles[*index];
+            if let Some(reason) = bundle.end_by_age(&self.policy, now) {
+                assert_eq!(self.server().fate(&bundle.ticket).await.as_deref(), Some(reason));
+                return;
+            }
+            self.server().fetch(&bundle.ticket).await;
             let bundle = &self.bundles[*index];
             if self.seen(bundle.label) == Seen::There && !bundle.was_seen() {
                 self.bundles[*index].observed.push((now, Seen::There));

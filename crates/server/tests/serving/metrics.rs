@@ -355,7 +355,15 @@ fn a_sweep_that_failed_is_not_the_last_that_succeeded() {
 
 fn exposition(metrics: &Metrics) -> Scrape {
     let limits = Vec::new();
-    let stock =
-        Stock { uploads: 0, downloads: 0, stored_bytes: 0, free_bytes: None, resources: None, limits };
+    let stock = Stock {
+        uploads: 0,
+        downloads: 0,
+        stored_bytes: 0,
+        strays: 0,
+        stray_bytes: 0,
+        free_bytes: None,
+        resources: None,
+        limits,
+    };
     Scrape::new(metrics.exposition(&stock).unwrap())
 }

@@ -126,17 +126,21 @@ async fn interrupted_deletions_are_finished_by_a_start_and_answer_as_gone() {
 }
 
 #[tokio::test]
-async fn bytes_that_no_row_knows_are_removed_with_a_word_in_the_log() {
+async fn bytes_that_no_row_knows_are_removed_with_a_word_in_the_log_unless_they_are_a_whole_bundle() {
     let remains = Remains::new().await;
-    let ids = [(); 2].map(|()| ResourceId::generate(&mut rand::rng()));
-    remains.incoming_bytes(ids[0]).await;
-    remains.published_bytes(ids[1]).await;
+    let [arriving, whole] = [(); 2].map(|()| ResourceId::generate(&mut rand::rng()));
+    remains.incoming_bytes(arriving).await;
+    remains.published_bytes(whole).await;
     let (known, lease) = remains.pending().await;
     remains.published_bytes(known).await;
     remains.ready((known, lease)).await;
     let app = remains.start().await;
+    let mut left = [known, whole].map(|id| format!("bundles/{}/{id}", id.shard()));
+    left.sort();
+    assert_eq!(app.files(), left);
+    assert_eq!(app.clean_strays().await, 1);
     assert_eq!(app.files(), [format!("bundles/{}/{known}", known.shard())]);
-    for id in ids {
+    for id in [arriving, whole] {
         let lines = logs::lines_with(&id.to_string());
         assert!(lines.iter().any(|line| line.contains("ledger does not know")), "{lines:?}");
     }

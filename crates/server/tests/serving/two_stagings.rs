@@ -9,7 +9,7 @@ use cloakroom_core::resource::{BlobKey, ResourceId, RowName, UploadHandle};
 use cloakroom_server::cleaner::{Policy, Sweeper};
 use cloakroom_server::owners::NoCluster;
 use cloakroom_staging::ledger::{LEASE_RENEWAL, LEASE_TIME};
-use cloakroom_staging::{AccessError, Limits, NewUpload, Recovered, UploadError};
+use cloakroom_staging::{AccessError, Limits, NewUpload, Recovered, StraysGo, UploadError};
 use cloakroom_testing::wait::{BOUND, until};
 use futures_util::FutureExt as _;
 use tokio::time::timeout;
@@ -198,9 +198,13 @@ async fn a_cleaner_of_another_term_gives_up_no_upload_and_removes_no_bytes_witho
         let mut upload = late.begins().await.unwrap().unwrap();
         upload.write(Bytes::from_static(BUNDLE)).await.unwrap();
         shared.clock.advance(LEASE_TIME);
-        assert_eq!(other.staging.recover(another, true).await.unwrap(), Recovered::default(), "{store:?}");
+        assert_eq!(
+            other.staging.recover(another, true, StraysGo::Now).await.unwrap(),
+            Recovered::default(),
+            "{store:?}"
+        );
         assert_eq!((shared.rows().await, shared.blobs().await), (BTreeMap::from([("pending", 1)]), 2));
-        let expected = Recovered { uploads: 1, orphans: 1, deletions: 0 };
+        let expected = Recovered { uploads: 1, strays: 1, deletions: 0 };
         assert_eq!(other.recovers().await, expected, "{store:?}");
         shared.assert_nothing_left("in its own term").await;
     }

@@ -4,6 +4,7 @@ mod lease;
 mod listed;
 mod room;
 mod sqlite;
+mod stray;
 mod watched;
 
 use std::collections::BTreeMap;
@@ -12,8 +13,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use jiff::Timestamp;
 
+use crate::place::Replaced;
 use cloakroom_core::resource::{
-    Bundle, DeletionReason, FileName, Lifetime, Owner, OwnerHistory, Resource, ResourceId, RowName,
+    BlobKey, Bundle, DeletionReason, FileName, Lifetime, Owner, OwnerHistory, Resource, ResourceId, RowName,
     SecretHash, State, UploadHandle,
 };
 
@@ -21,6 +23,7 @@ pub use lease::{Authority, Epoch, GivenUp, LEASE_RENEWAL, LEASE_TIME, LeaseId};
 pub use listed::{Listed, MemoryLimits, Unreadable};
 pub use room::{Account, Charge, Shortage, Taken};
 pub use sqlite::SqliteLedger;
+pub use stray::Stray;
 pub use watched::WatchScope;
 
 /// The row of an upload that begins. Only the ticket is certain yet.
@@ -228,6 +231,13 @@ pub trait Ledger: Send + Sync {
     /// Remembers kinds that a server has read completely.
     async fn remember_watched(&self, scopes: Vec<WatchScope>) -> Result<(), LedgerError>;
 
+    /// The strays that listings with this ledger have found. Rows that this version cannot read are left out.
+    async fn strays(&self) -> Result<Vec<Stray>, LedgerError>;
+
+    /// Adds strays, unless they are known already, and removes those that are `gone`. Strays count in [`Account::Bytes`],
+    /// and in no account of a holder.
+    async fn note_strays(&self, found: Vec<Stray>, gone: Vec<BlobKey>) -> Result<(), LedgerError>;
+
     /// Finishes the changes that it has accepted, and closes the database.
     async fn close(&self);
 }
@@ -291,7 +301,8 @@ pub type Cause = Arc<dyn std::error::Error + Send + Sync>;
 pub enum LedgerError {
     /// The database could not be opened.
     #[error(
-        "cannot open the ledger {path}: check that the folder belongs to this user and that the file is a cloakroom ledger"
+        "cannot open the ledger {path}: check that the folder belongs to this user and that the file is a cloakroom ledger; \
+         if it is damaged, docs/operations.md says what to do (a lost or damaged ledger)"
     )]
     Open {
         /// The path of the database.
@@ -303,7 +314,7 @@ pub enum LedgerError {
     /// The database is damaged, or was written by a version that this one does not know.
     #[error(
         "cannot bring the ledger {path} to this version's form: it may come from a newer cloakroom, or be damaged; \
-         start the newer version again, or restore a backup"
+         start the newer version again, or do what docs/operations.md says (a lost or damaged ledger)"
     )]
     Migrate {
         /// The path of the database.
@@ -339,6 +350,9 @@ pub enum LedgerError {
         /// The id of the row.
         id: ResourceId,
     },
+    /// The ledger is not at its path any more. Nothing is written to it.
+    #[error(transparent)]
+    Replaced(#[from] Replaced),
     /// The ledger was closed.
     #[error("the ledger is closed: the server is stopping")]
     Closed,

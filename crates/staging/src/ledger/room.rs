@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::Stored;
 use cloakroom_core::resource::Holder;
 
 /// An account that room is charged to.
@@ -59,10 +60,12 @@ impl fmt::Display for Shortage {
 pub struct Taken {
     /// Number of resources, uploads included.
     pub resources: u64,
-    /// Bytes of all resources, uploads included.
+    /// Bytes of all resources, uploads and strays included.
     pub bytes: u64,
     /// Bytes of acknowledged resources only.
     pub stored_bytes: u64,
+    /// Strays: whole bundles that belong to no row.
+    pub strays: Stored,
     /// The largest number of resources that one holder has.
     pub most_resources: u64,
     /// The largest number of bytes that one holder has.

@@ -10,6 +10,7 @@ mod reading;
 mod room;
 mod row;
 mod set_aside;
+mod strays;
 mod surroundings;
 mod tombstones;
 mod writer;
@@ -30,10 +31,11 @@ use sqlx::{ConnectOptions, Row as _};
 
 use super::{
     Account, Authority, Charge, Completion, Deletion, Epoch, GivenUp, LeaseId, Ledger, LedgerError, Listed,
-    MemoryLimits, Observation, PendingResource, Stored, Taken, Unreadable, UnreadableRow, WatchScope,
+    MemoryLimits, Observation, PendingResource, Stored, Stray, Taken, Unreadable, UnreadableRow, WatchScope,
 };
+use crate::place::Place;
 use cloakroom_core::clock::{Clock, SystemClock};
-use cloakroom_core::resource::{Owner, Resource, ResourceId, RowName, State, UploadHandle};
+use cloakroom_core::resource::{BlobKey, Owner, Resource, ResourceId, RowName, State, UploadHandle};
 use index::ReadyPage;
 use memory::Memory;
 use operation::{Operation, Outcome};
@@ -46,6 +48,9 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How many look-ups run at once. Others wait their turn.
 const READERS: u32 = 4;
+
+/// The size that the write-ahead log shrinks to after a long read has kept it growing, in bytes.
+const LARGEST_LOG_BYTES: u64 = 8 << 20;
 
 /// How many tombstones one change removes at most, because uploads wait for that change.
 const TRIMMED_AT_ONCE: u64 = 5000;
@@ -68,6 +73,11 @@ impl SqliteLedger {
 
     /// The same, with `clock` for the end of leases.
     pub async fn open_by(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, LedgerError> {
+        Self::open_in(&Place::default(), path, clock).await
+    }
+
+    /// The same. `place` also watches the files of the ledger.
+    pub async fn open_in(place: &Place, path: &Path, clock: Arc<dyn Clock>) -> Result<Self, LedgerError> {
         let options = options(path);
         let shown = || path.display().to_string();
         let mut connection = options
@@ -78,11 +88,13 @@ impl SqliteLedger {
             .run(&mut connection)
             .await
             .map_err(|source| not_migrated(source, shown()))?;
-        // A file does not go away like a database server, so a connection needs no test before each look-up.
-        let readers = SqlitePoolOptions::new().max_connections(READERS).test_before_acquire(false);
-        let readers = readers.connect_lazy_with(options.read_only(true));
+        let readers = readers(options)
+            .await
+            .map_err(|source| LedgerError::Open { path: shown(), source: Arc::new(source) })?;
+        watch(place, path).map_err(|source| LedgerError::Open { path: shown(), source: Arc::new(source) })?;
         let memory = Arc::new(Memory::new(clock));
-        Ok(Self { readers, writer: Writer::start(connection, Arc::clone(&memory)), memory })
+        let writer = Writer::start(connection, Arc::clone(&memory), place.clone());
+        Ok(Self { readers, writer, memory })
     }
 
     /// Up to `limit` ready resources with ids after `after`, in the order of their ids. There are fewer if their owners
@@ -130,11 +142,43 @@ impl SqliteLedger {
     }
 }
 
-/// Tells a full disk from a migration that failed for another reason.
+/// All connections for look-ups. They are opened at once and never again: the path may lead to another file later.
+async fn readers(options: SqliteConnectOptions) -> Result<SqlitePool, sqlx::Error> {
+    // A file does not go away like a database server, so a connection needs no test before each look-up.
+    let readers = SqlitePoolOptions::new()
+        .max_connections(READERS)
+        .max_lifetime(None)
+        .idle_timeout(None)
+        .test_before_acquire(false)
+        .connect_lazy_with(options.read_only(true));
+    let mut opened = Vec::new();
+    for _ in 0..READERS {
+        let mut reader = readers.acquire().await?;
+        // SQLite opens its files with the first look-up.
+        sqlx::query("SELECT COUNT(*) FROM facts").fetch_one(&mut *reader).await?;
+        opened.push(reader);
+    }
+    Ok(readers)
+}
+
+/// Watches the database and its write-ahead log, which exists once the database was read.
+fn watch(place: &Place, path: &Path) -> std::io::Result<()> {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    place.watch_ledger(path)?;
+    place.watch_ledger(Path::new(&log))
+}
+
+/// Tells a full or failing disk from a migration that failed for another reason.
 fn not_migrated(source: MigrateError, path: String) -> LedgerError {
     match source {
         MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) if error::is_full(&error) => {
             LedgerError::Full
+        }
+        MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _)
+            if error::is_failed_write(&error) =>
+        {
+            LedgerError::NotWritable(Arc::new(error))
         }
         source => LedgerError::Migrate { path, source: Arc::new(source) },
     }
@@ -149,6 +193,7 @@ fn options(path: &Path) -> SqliteConnectOptions {
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full)
         .busy_timeout(BUSY_TIMEOUT)
+        .pragma("journal_size_limit", LARGEST_LOG_BYTES.to_string())
         .disable_statement_logging()
 }
 
@@ -410,8 +455,17 @@ impl Ledger for SqliteLedger {
         self.change(Operation::RememberWatched(scopes)).await.map(drop)
     }
 
+    async fn strays(&self) -> Result<Vec<Stray>, LedgerError> {
+        Ok(strays::all(&self.readers).await?)
+    }
+
+    async fn note_strays(&self, found: Vec<Stray>, gone: Vec<BlobKey>) -> Result<(), LedgerError> {
+        self.change(Operation::NoteStrays(found, gone)).await.map(drop)
+    }
+
     async fn close(&self) {
-        self.writer.close().await;
+        // The last connection to close puts the whole write-ahead log into the database. A reader could not.
         self.readers.close().await;
+        self.writer.close().await;
     }
 }

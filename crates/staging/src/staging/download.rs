@@ -5,9 +5,10 @@ use std::ops::Range;
 use std::sync::{MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use futures_util::{Stream, StreamExt as _};
+use futures_util::Stream;
 use jiff::{SignedDuration, Timestamp};
 
+use super::cut::{Held, Pieces};
 use super::lease::Lease;
 use super::transfers::Transfer;
 use super::{AccessError, Parts, Staging};
@@ -20,8 +21,8 @@ use cloakroom_core::text::chain;
 /// or a client that asks for one range after another, cost one write.
 const SAME_USE: SignedDuration = SignedDuration::from_secs(1);
 
-/// A bundle that is being sent. While it exists, the cleaner does not delete the resource. If something else deletes
-/// the resource, a store on a disk can still send all bytes, because the file is open.
+/// A bundle that is being sent. While it exists, the cleaner deletes the resource only at its `ttl` or the largest age. A
+/// deletion waits for it before the bytes go, but not for longer than [`Limits::deletion_wait`](super::Limits).
 pub struct Download {
     resource: Resource<Ready>,
     blob: Box<dyn StoredBlob>,
@@ -130,8 +131,6 @@ impl Download {
     /// The bytes in `range`. The download is in flight until the stream is dropped.
     pub fn read(self, range: Range<u64>) -> impl Stream<Item = Result<Bytes, StoreError>> + Send + use<> {
         let Self { blob, lease, transfer, .. } = self;
-        blob.read(range).inspect(move |_| {
-            let _going_on = (&lease, &transfer);
-        })
+        Pieces::new(Transfer::reading(Held { pieces: blob.read(range), _lease: lease, transfer }))
     }
 }

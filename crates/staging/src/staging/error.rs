@@ -165,7 +165,10 @@ impl AccessError {
 
     /// Whether the error concerns only one resource. Work on many resources then continues with the others.
     pub fn is_of_one(&self) -> bool {
-        matches!(self, Self::Store(_) | Self::SetAside { .. } | Self::Ledger(LedgerError::Refused(_)))
+        match self {
+            Self::Store(error) => !matches!(error, StoreError::Replaced(_) | StoreError::Stuck),
+            _ => matches!(self, Self::SetAside { .. } | Self::Ledger(LedgerError::Refused(_))),
+        }
     }
 }
 

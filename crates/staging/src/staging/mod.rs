@@ -3,13 +3,14 @@
 //!
 //! An upload: row `pending` → bytes → sync → rename → sync of the folder → row `ready`, committed → answer.
 //!
-//! A deletion: row `deleting` → bytes removed → row `deleted`, the tombstone.
+//! A deletion: row `deleting` → the last download ends → bytes removed → row `deleted`, the tombstone.
 //!
 //! A broken upload is given up in the ledger before its bytes are removed, and its row is removed last.
 //! [`Staging::recover`] finishes what a crash interrupts, at start and before every sweep.
 
 mod capacity;
 mod counted;
+mod cut;
 mod download;
 mod error;
 mod lease;
@@ -19,6 +20,7 @@ mod release;
 mod room;
 mod share;
 mod stock;
+mod strays;
 mod transfers;
 mod upload;
 
@@ -34,7 +36,7 @@ use crate::ledger::{
 };
 use crate::store::Storage;
 use capacity::Capacity;
-use cloakroom_core::clock::Clock;
+use cloakroom_core::clock::{Clock, Readings, SteadyTime};
 use cloakroom_core::metrics::Metrics;
 use cloakroom_core::resource::{DeletionReason, Ready, Resource, ResourceId, ResourceSecret, RowName, State};
 use lease::Leases;
@@ -46,6 +48,7 @@ pub use download::Download;
 pub use error::{AccessError, UploadError};
 pub use recover::Recovered;
 pub use share::{Share, ShareError};
+pub use strays::StraysGo;
 pub use upload::{NewUpload, Staged, Terms, Upload};
 
 /// How long a tombstone answers for its ticket.
@@ -84,6 +87,10 @@ pub struct Limits {
     pub max_concurrent_downloads: usize,
     /// How much of these limits one holder may have; `None` is all of it.
     pub share: Option<Share>,
+    /// How long downloads may go on after their resource was deleted.
+    pub deletion_wait: Duration,
+    /// The largest age of any resource; `None` is no limit.
+    pub max_age: Option<Duration>,
 }
 
 /// The staged resources. Clones are handles to the same resources.
@@ -97,6 +104,7 @@ struct Parts {
     ledger: Arc<dyn Ledger>,
     storage: Storage,
     clock: Arc<dyn Clock>,
+    time: Mutex<SteadyTime>,
     capacity: Arc<Capacity>,
     transfers: Arc<Transfers>,
     leases: Arc<Leases>,
@@ -127,10 +135,12 @@ impl Staging {
         let transfers = Arc::new(Transfers::new(limits));
         let background = TaskTracker::new();
         let leases = Arc::new(Leases::new(Arc::clone(&ledger)));
+        let time = Mutex::new(SteadyTime::new(&*clock));
         let parts = Parts {
             ledger,
             storage,
             clock,
+            time,
             capacity,
             transfers,
             leases,
@@ -157,16 +167,22 @@ impl Staging {
         self.parts.check_size(bytes)
     }
 
-    /// The resource that the ticket gives access to.
+    /// The resource that the ticket gives access to. If its `ttl` or the largest age is reached, it is gone, even before a
+    /// sweep deletes it.
     pub async fn find(
         &self,
         id: ResourceId,
         secret: &ResourceSecret,
     ) -> Result<Resource<Ready>, AccessError> {
         let resource = self.parts.authorized(id, secret).await?;
-        match resource.ending() {
+        if let Some(ending) = resource.ending() {
+            return Err(AccessError::gone(id, ending));
+        }
+        let ready = resource.into_ready().ok_or(AccessError::NotFound)?;
+        // The next sweep deletes it; until then it is gone all the same.
+        match ready.life().ended_by_age(self.parts.limits.max_age, &self.readings()) {
             Some(ending) => Err(AccessError::gone(id, ending)),
-            None => resource.into_ready().ok_or(AccessError::NotFound),
+            None => Ok(ready),
         }
     }
 
@@ -206,11 +222,11 @@ impl Staging {
     /// ticket failed, that same look-up is tried again. A full disk, or a ledger that cannot be written, is no failure
     /// here.
     pub async fn check_readable(&self) -> Result<(), AccessError> {
+        self.parts.storage.blobs.check().await?;
         let failed = *self.parts.failed_look_up();
         let probe =
             failed.map_or_else(|| ResourceId::parse(PROBE_ID).map_err(|_| AccessError::NotFound), Ok)?;
         self.parts.look_up(probe).await?;
-        self.parts.storage.blobs.check().await?;
         Ok(())
     }
 
@@ -247,6 +263,11 @@ impl Staging {
     /// The clock of all times here.
     pub fn clock(&self) -> &dyn Clock {
         &*self.parts.clock
+    }
+
+    /// The present time, as everything here measures ages by it: a wall clock that is set makes nothing older.
+    pub fn readings(&self) -> Readings {
+        self.parts.readings()
     }
 
     /// The metrics that count what happens here.
@@ -293,6 +314,10 @@ impl Parts {
         let has_failed = !matches!(found, Ok(_) | Err(LedgerError::Unreadable(_)));
         *self.failed_look_up() = has_failed.then_some(id);
         found
+    }
+
+    fn readings(&self) -> Readings {
+        self.time.lock().unwrap_or_else(PoisonError::into_inner).read(&*self.clock)
     }
 
     fn failed_look_up(&self) -> MutexGuard<'_, Option<ResourceId>> {

@@ -1,6 +1,6 @@
 //! Finishes what a crash or a failure interrupted.
 
-use super::{AccessError, Parts, Staging, UploadError};
+use super::{AccessError, Parts, Staging, StraysGo};
 use crate::ledger::{Authority, Epoch};
 use cloakroom_core::resource::{BlobKey, ResourceId, State};
 use cloakroom_core::text::chain;
@@ -19,7 +19,7 @@ pub struct Recovered {
     /// Deletions that were decided, and are finished now.
     pub deletions: u64,
     /// Bytes that belonged to no row, and are removed.
-    pub orphans: u64,
+    pub strays: u64,
 }
 
 impl Recovered {
@@ -30,13 +30,18 @@ impl Recovered {
 }
 
 impl Staging {
-    /// Finishes interrupted uploads and deletions. If `thorough`, it also removes bytes that belong to no row, and
-    /// reads again what the ledger keeps in memory. It also reads again if a failure of the ledger left something
-    /// uncertain. A transfer with a live lease is left alone. The cleaner's `term` is the right to give up uploads and to
-    /// remove bytes without a row. A deletion was decided before, so finishing it needs no right.
-    pub async fn recover(&self, term: Epoch, thorough: bool) -> Result<Recovered, AccessError> {
+    /// Finishes interrupted uploads and deletions, and removes strays whose time has come. If `thorough`, it also looks for
+    /// bytes that belong to no row, and reads again what the ledger keeps in memory. It also reads again if a failure of the
+    /// ledger left something uncertain. A transfer with a live lease is left alone. The cleaner's `term` is the right to
+    /// give up uploads and to remove bytes without a row. A deletion was decided before, so finishing it needs no right.
+    pub async fn recover(
+        &self,
+        term: Epoch,
+        thorough: bool,
+        strays_go: StraysGo,
+    ) -> Result<Recovered, AccessError> {
         let parts = &self.parts;
-        parts.keep_reserve().await?;
+        parts.maintain_disk().await?;
         parts.write_uses().await?;
         parts.leases.renew().await?;
         let uploads = parts.give_up_interrupted(term).await?;
@@ -48,54 +53,18 @@ impl Staging {
         parts.tell_of_unreadable().await?;
         // This comes last, because the rows that were just read tell whether bytes without a row may belong to a
         // damaged one.
-        Ok(Recovered { uploads, deletions, orphans: parts.remove_orphans(with_bytes, term).await? })
+        let strays = if parts.ledger.unreadable().await?.has_damaged_ids {
+            parts.keep_unknown(with_bytes).await?;
+            0
+        } else {
+            let unacknowledged = if thorough { parts.sort_out(with_bytes, term).await? } else { 0 };
+            unacknowledged + parts.remove_strays(strays_go, term).await?
+        };
+        Ok(Recovered { uploads, deletions, strays })
     }
 }
 
 impl Parts {
-    /// Removes bytes without a row, and bytes of tombstones. While the id of any row is damaged, they may be the bytes
-    /// of that row, and stay.
-    async fn remove_orphans(&self, with_bytes: Vec<BlobKey>, term: Epoch) -> Result<u64, AccessError> {
-        let are_kept = self.ledger.unreadable().await?.has_damaged_ids;
-        let (mut removed, mut kept) = (0_u64, 0_u64);
-        for key in with_bytes {
-            let id = key.resource();
-            let state = self.ledger.state(id).await?;
-            if state.is_some_and(|state| state != State::Deleted) {
-                continue;
-            }
-            if are_kept {
-                kept += 1;
-                continue;
-            }
-            let is_removed = match state {
-                Some(_) => {
-                    self.storage.blobs.abort(key, None).await.map(|()| true).map_err(UploadError::from)
-                }
-                None => self.remove_unacknowledged(id, Authority::Cleaner(term)).await,
-            };
-            match is_removed {
-                Ok(true) => {
-                    tracing::warn!(resource_id = %id, "removed bytes that the ledger does not know");
-                    removed += 1;
-                }
-                Ok(false) => {}
-                Err(error) => tracing::warn!(
-                    resource_id = %id, error = %chain(&error),
-                    "could not remove bytes that the ledger does not know"
-                ),
-            }
-        }
-        if kept > 0 {
-            tracing::warn!(
-                bundles = kept,
-                "bytes that the ledger does not know are kept, because they may belong to rows with damaged ids: remove \
-                 those rows with cloakroom rm, or mend their ids"
-            );
-        }
-        Ok(removed)
-    }
-
     async fn give_up_interrupted(&self, term: Epoch) -> Result<u64, AccessError> {
         let mut given_up = 0;
         for id in self.all_in(State::Pending).await? {

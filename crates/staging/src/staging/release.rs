@@ -1,6 +1,9 @@
 //! Deletions: by the ticket's holder, by an admin, and by the cleaner.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
+use tracing::Instrument as _;
 
 use super::{AccessError, Parts, Staging};
 use crate::ledger::{Authority, Condition, Deletion, LedgerError};
@@ -8,6 +11,7 @@ use crate::store::StoreError;
 use cloakroom_core::resource::{
     BlobKey, DeletionReason, Ready, Resource, ResourceId, ResourceSecret, RowName, State,
 };
+use cloakroom_core::text::chain;
 
 impl Staging {
     /// Deletes a resource for the holder of its ticket. It succeeds if the resource is deleted already.
@@ -58,8 +62,8 @@ impl Staging {
         self.expire(resource, DeletionReason::Removed, self.parts.clock.now(), Authority::Admin).await
     }
 
-    /// Deletes a resource whose time is up, unless it was downloaded since the decision, or a download is in flight.
-    /// Returns `false` if it stays.
+    /// Deletes a resource whose time is up. If the reason is not its age alone, it stays if it was downloaded since the
+    /// decision, or if a download is in flight. Returns `false` if it stays.
     pub async fn expire(
         &self,
         resource: &Resource<Ready>,
@@ -67,16 +71,24 @@ impl Staging {
         at: Timestamp,
         by: Authority,
     ) -> Result<bool, AccessError> {
-        if self.is_in_use(resource.id) {
+        let condition = if reason.is_by_age() {
+            Condition::Always
+        } else if self.is_in_use(resource.id) {
             return Ok(false);
-        }
-        let condition = Condition::LastUsedAt(resource.data.history.last_used_at);
+        } else {
+            Condition::LastUsedAt(resource.data.history.last_used_at)
+        };
         self.parts.delete(State::Ready, Deletion { id: resource.id, reason, at, condition }, by).await
     }
 }
 
 impl Parts {
-    async fn delete(&self, state: State, deletion: Deletion, by: Authority) -> Result<bool, AccessError> {
+    async fn delete(
+        self: &Arc<Self>,
+        state: State,
+        deletion: Deletion,
+        by: Authority,
+    ) -> Result<bool, AccessError> {
         let id = deletion.id;
         if state == State::Ready {
             if !self.condemn(deletion, by).await? {
@@ -85,8 +97,8 @@ impl Parts {
             // The deletion is decided now, even if another process removes the bytes.
             self.metrics.deleted(deletion.reason.as_str());
         }
-        if state != State::Deleted {
-            self.finish_deletion(id).await?;
+        if state != State::Deleted && !self.finish_deletion(id).await? && state == State::Ready {
+            self.finish_after_downloads(id);
         }
         if state == State::Ready {
             tracing::info!(resource_id = %id, reason = %deletion.reason, "deleted");
@@ -125,27 +137,43 @@ impl Parts {
     }
 
     /// Removes the bytes of a `deleting` row, and leaves the tombstone. It is safe to repeat, and any server may do it.
-    /// On a disk, a download in flight can read on. Elsewhere a later sweep removes the bytes, when no download holds a
-    /// lease. Returns `false` if the bytes stay for that, or if another server was faster.
+    /// While a download holds a lease, the bytes stay, and the row with its charge. Returns `false` for that, or if another
+    /// server was faster.
     pub(super) async fn finish_deletion(&self, id: ResourceId) -> Result<bool, AccessError> {
-        if self.storage.disk.is_none() && self.ledger.is_downloading(id).await? {
+        if self.ledger.is_downloading(id).await? {
             return Ok(false);
         }
         self.storage.blobs.delete(BlobKey::of(id)).await?;
         Ok(self.ledger.bury(id).await?)
     }
 
-    /// Writes the reserve again if there is room for it. A read-only disk is an error: all that a sweep does would fail
-    /// on it, and an alert should say so before a deletion is due.
-    pub(super) async fn keep_reserve(&self) -> Result<(), StoreError> {
+    /// Finishes a deletion once the downloads that are in flight have ended, or have had their time.
+    fn finish_after_downloads(self: &Arc<Self>, id: ResourceId) {
+        let parts = Arc::clone(self);
+        let finished = async move {
+            parts.transfers.end(id, parts.limits.deletion_wait).await;
+            if let Err(error) = parts.finish_deletion(id).await {
+                tracing::warn!(
+                    resource_id = %id, error = %chain(&error), "could not finish a deletion; the next sweep tries again"
+                );
+            }
+        };
+        self.background.spawn(finished.in_current_span());
+    }
+
+    /// Checks and maintains the disk. A folder that was replaced is an error, and a read-only disk too: all that a sweep
+    /// does would fail on it, and an alert should say so before a deletion is due.
+    pub(super) async fn maintain_disk(&self) -> Result<(), StoreError> {
         let Some(disk) = &self.storage.disk else { return Ok(()) };
-        match disk.keep_reserve().await {
+        match disk.maintain().await {
             Ok(()) => {}
-            Err(error @ StoreError::ReadOnly { .. }) => return Err(error),
             Err(StoreError::Full { path }) => {
                 tracing::warn!(path = %path.display(), "the disk is full: no reserve for deletions can be kept");
             }
-            Err(error) => tracing::warn!(error = %error, "no reserve for deletions could be kept"),
+            Err(error @ (StoreError::Io { .. } | StoreError::OutOfDescriptors { .. })) => {
+                tracing::warn!(error = %error, "no reserve for deletions could be kept");
+            }
+            Err(error) => return Err(error),
         }
         Ok(())
     }

@@ -16,6 +16,9 @@ use cloakroom_core::text::chain;
 /// for, the ledger spends at most a twentieth of its time on counting.
 const COUNT_HOLDS: u32 = 20;
 
+/// How long one value is waited for. A disk that hangs must not hold up the other metrics.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 /// The last count of rows in each state; `None` before the first one.
 #[derive(Debug, Default)]
 pub(super) struct CountedStates(Mutex<Option<Counted>>);
@@ -32,27 +35,37 @@ impl Staging {
     pub async fn stock(&self) -> Stock {
         let parts = &self.parts;
         let (uploads, downloads) = self.in_flight();
-        let space = parts.storage.space().await.inspect_err(|error| {
-            tracing::warn!(error = %chain(error), "could not find out how much of the disk is free");
-        });
-        let resources = parts.count_states().await.inspect_err(|error| {
-            tracing::warn!(error = %chain(error), "could not count the resources");
-        });
-        let taken = parts.ledger.taken().await.inspect_err(|error| {
-            tracing::warn!(error = %chain(error), "could not find out how much room is taken");
-        });
-        let (space, resources) = (space.ok().flatten(), resources.ok());
-        let taken = taken.unwrap_or_default();
+        let (space, resources, taken) = tokio::join!(
+            in_time("could not find out how much of the disk is free", parts.storage.space()),
+            in_time("could not count the resources", parts.count_states()),
+            in_time("could not find out how much room is taken", parts.ledger.taken()),
+        );
+        let (space, taken) = (space.flatten(), taken.unwrap_or_default());
         let tombstones = resources.as_ref().and_then(|states| states.get(State::Deleted.as_str())).copied();
         Stock {
             limits: parts.uses(taken, space, tombstones),
             uploads: uploads as u64,
             downloads: downloads as u64,
             stored_bytes: taken.stored_bytes,
+            strays: taken.strays.resources,
+            stray_bytes: taken.strays.bytes,
             free_bytes: space.map(|space| space.free),
             resources,
         }
     }
+}
+
+/// What `looked_up` finds out; `None` if it fails or takes too long. Then the log has the line `failed`, with the cause.
+async fn in_time<T, E: std::error::Error>(
+    failed: &str,
+    looked_up: impl Future<Output = Result<T, E>>,
+) -> Option<T> {
+    match tokio::time::timeout(PATIENCE, looked_up).await {
+        Ok(Ok(found)) => return Some(found),
+        Ok(Err(error)) => tracing::warn!(error = %chain(&error), "{failed}"),
+        Err(_) => tracing::warn!(error = "no answer within 2 seconds", "{failed}"),
+    }
+    None
 }
 
 impl Parts {

@@ -1,8 +1,13 @@
 //! The downloads that this process is sending. The cleaner leaves their resources alone, and limits apply to them.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::hash_map::Entry;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
+use tokio_util::sync::CancellationToken;
+
+use super::cut::{Held, Reading};
 use super::{AccessError, Limits};
 use cloakroom_core::metrics::{LimitUse, Limited};
 use cloakroom_core::resource::{Holder, ResourceId};
@@ -17,9 +22,21 @@ pub(super) struct Transfers {
 #[derive(Debug, Default)]
 struct InFlight {
     downloads: usize,
-    by_resource: HashMap<ResourceId, usize>,
+    by_resource: HashMap<ResourceId, Readers>,
     /// Empty if there are no shares.
     by_holder: HashMap<Holder, usize>,
+}
+
+/// The downloads of one resource.
+#[derive(Debug, Default)]
+struct Readers {
+    count: usize,
+    /// Those that have begun to read. Some may have ended.
+    reading: Vec<Weak<Reading>>,
+    /// Whether all of them must end.
+    is_cut: bool,
+    /// Cancelled when the last one has ended.
+    closed: CancellationToken,
 }
 
 impl Transfers {
@@ -46,11 +63,36 @@ impl Transfers {
             return Err(AccessError::TooManyDownloads);
         }
         in_flight.downloads += 1;
-        *in_flight.by_resource.entry(id).or_default() += 1;
+        in_flight.by_resource.entry(id).or_default().count += 1;
         if let Some(holder) = &holder {
             *in_flight.by_holder.entry(holder.clone()).or_default() += 1;
         }
         Ok(Transfer { transfers: Arc::clone(self), id, holder })
+    }
+
+    /// Waits until no download of this resource is in flight. Cuts them off after `patience`.
+    pub(super) async fn end(&self, id: ResourceId, patience: Duration) {
+        let Some(closed) = self.lock().by_resource.get(&id).map(|readers| readers.closed.clone()) else {
+            return;
+        };
+        if tokio::time::timeout(patience, closed.cancelled()).await.is_err() {
+            self.cut_off(id);
+            closed.cancelled().await;
+        }
+    }
+
+    fn cut_off(&self, id: ResourceId) {
+        let reading = match self.lock().by_resource.get_mut(&id) {
+            Some(readers) => {
+                readers.is_cut = true;
+                std::mem::take(&mut readers.reading)
+            }
+            None => return,
+        };
+        // Not under the lock: what ends takes it.
+        for reading in reading.iter().filter_map(Weak::upgrade) {
+            reading.cut_off();
+        }
     }
 
     pub(super) fn is_downloading(&self, id: ResourceId) -> bool {
@@ -86,18 +128,45 @@ pub(super) struct Transfer {
     holder: Option<Holder>,
 }
 
+impl Transfer {
+    /// Begins to read. From then on the download can be cut off.
+    pub(super) fn reading(held: Held) -> Arc<Reading> {
+        let (transfers, id) = (Arc::clone(&held.transfer.transfers), held.transfer.id);
+        let reading = Reading::new(held);
+        let is_cut = match transfers.lock().by_resource.get_mut(&id) {
+            Some(readers) => {
+                if readers.reading.len() >= 2 * readers.count {
+                    readers.reading.retain(|reading| reading.strong_count() > 0);
+                }
+                readers.reading.push(Arc::downgrade(&reading));
+                readers.is_cut
+            }
+            None => false,
+        };
+        if is_cut {
+            reading.cut_off();
+        }
+        reading
+    }
+}
+
 impl Drop for Transfer {
     fn drop(&mut self) {
         let mut in_flight = self.transfers.lock();
         in_flight.downloads -= 1;
-        one_less(&mut in_flight.by_resource, &self.id);
+        if let Entry::Occupied(mut readers) = in_flight.by_resource.entry(self.id) {
+            readers.get_mut().count -= 1;
+            if readers.get().count == 0 {
+                readers.remove().closed.cancel();
+            }
+        }
         if let Some(holder) = &self.holder {
             one_less(&mut in_flight.by_holder, holder);
         }
     }
 }
 
-fn one_less<K: std::hash::Hash + Eq>(counts: &mut HashMap<K, usize>, key: &K) {
+fn one_less(counts: &mut HashMap<Holder, usize>, key: &Holder) {
     if let Some(count) = counts.get_mut(key) {
         *count -= 1;
         if *count == 0 {

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::place::Replaced;
+
 /// The store could not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -61,6 +63,15 @@ pub enum StoreError {
         /// The file system's name.
         kind: &'static str,
     },
+    /// The data directory is not at its path any more.
+    #[error(transparent)]
+    Replaced(#[from] Replaced),
+    /// So many calls to the disk do not return that no further one is made.
+    #[error("the server's disk does not answer: many calls have waited for it for more than 10 seconds")]
+    Stuck,
+    /// The resource was deleted while its bytes were sent, and the time for that is over.
+    #[error("the resource was deleted, and this download took longer than --deletion-wait after that")]
+    Deleted,
     /// The process is ending, so the work was interrupted.
     #[error("the server is stopping")]
     Stopping,

@@ -8,8 +8,9 @@ use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream};
+use jiff::Timestamp;
 
-use super::{Begun, BlobStore, BlobWriter, StoreError, StoredBlob};
+use super::{Begun, BlobFacts, BlobStore, BlobWriter, StoreError, StoredBlob};
 use cloakroom_core::resource::{BlobKey, UploadHandle};
 
 /// A store whose blobs end with the process. Clones are the same store.
@@ -18,9 +19,15 @@ pub struct MemoryStore(Arc<Mutex<Blobs>>);
 
 #[derive(Debug, Default)]
 struct Blobs {
-    committed: BTreeMap<BlobKey, Bytes>,
+    committed: BTreeMap<BlobKey, Committed>,
     arriving: BTreeMap<BlobKey, Arriving>,
     begun: u64,
+}
+
+#[derive(Debug)]
+struct Committed {
+    bytes: Bytes,
+    at: Timestamp,
 }
 
 #[derive(Debug)]
@@ -81,7 +88,7 @@ impl BlobStore for MemoryStore {
     }
 
     async fn open(&self, key: BlobKey) -> Result<Option<Box<dyn StoredBlob>>, StoreError> {
-        let size_bytes = self.lock().committed.get(&key).map(|bytes| bytes.len() as u64);
+        let size_bytes = self.lock().committed.get(&key).map(|blob| blob.bytes.len() as u64);
         let blob = |size_bytes| Box::new(MemoryBlob { store: self.clone(), key, size_bytes }) as _;
         Ok(size_bytes.map(blob))
     }
@@ -89,6 +96,12 @@ impl BlobStore for MemoryStore {
     async fn delete(&self, key: BlobKey) -> Result<(), StoreError> {
         self.lock().committed.remove(&key);
         Ok(())
+    }
+
+    async fn facts(&self, key: BlobKey) -> Result<Option<BlobFacts>, StoreError> {
+        let blobs = self.lock();
+        let facts = |blob: &Committed| BlobFacts { size_bytes: blob.bytes.len() as u64, changed_at: blob.at };
+        Ok(blobs.committed.get(&key).map(facts))
     }
 
     async fn list(&self, after: Option<BlobKey>, limit: usize) -> Result<Vec<BlobKey>, StoreError> {
@@ -113,7 +126,7 @@ impl BlobWriter for MemoryWriter {
         let mut blobs = self.store.lock();
         let bytes = std::mem::take(&mut blobs.arriving(self.key, &self.handle)?.bytes).freeze();
         blobs.arriving.remove(&self.key);
-        blobs.committed.insert(self.key, bytes);
+        blobs.committed.insert(self.key, Committed { bytes, at: Timestamp::now() });
         Ok(())
     }
 }
@@ -135,7 +148,7 @@ impl StoredBlob for MemoryBlob {
 impl MemoryBlob {
     fn part(&self, range: Range<u64>) -> Result<Bytes, StoreError> {
         let at = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
-        let bytes = self.store.lock().committed.get(&self.key).cloned();
+        let bytes = self.store.lock().committed.get(&self.key).map(|blob| blob.bytes.clone());
         let bytes = bytes.ok_or_else(|| lost("read", self.key, "there is no such blob"))?;
         let part = bytes.get(at(range.start)..at(range.end)).map(|part| bytes.slice_ref(part));
         part.ok_or_else(|| lost("read", self.key, "it is shorter"))

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
+use jiff::Timestamp;
 
 use cloakroom_core::resource::{BlobKey, UploadHandle};
 
@@ -34,12 +35,24 @@ pub trait BlobStore: Send + Sync {
     /// Removes the committed blob of `key`. It succeeds if there is none.
     async fn delete(&self, key: BlobKey) -> Result<(), StoreError>;
 
+    /// Looks at the committed blob of `key` without opening it; `None` if there is none.
+    async fn facts(&self, key: BlobKey) -> Result<Option<BlobFacts>, StoreError>;
+
     /// Up to `limit` keys after `after` that have bytes, committed or not, in order. Empty if there are no more. A key
     /// that appears or disappears meanwhile may be listed or not.
     async fn list(&self, after: Option<BlobKey>, limit: usize) -> Result<Vec<BlobKey>, StoreError>;
 
     /// Checks whether blobs can be read now.
     async fn check(&self) -> Result<(), StoreError>;
+}
+
+/// What a store knows of a blob without reading it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlobFacts {
+    /// The number of its bytes.
+    pub size_bytes: u64,
+    /// When it was last changed, by the store's clock. A copy that was put back may have the time of its original.
+    pub changed_at: Timestamp,
 }
 
 /// An upload that a store has begun.
@@ -80,8 +93,9 @@ pub trait LocalDisk: Send + Sync {
     /// How many blobs are open for reading, and how many may be open; `None` if there is no limit.
     fn open_blobs(&self) -> Option<(usize, usize)>;
 
-    /// Makes sure that some disk space is kept in reserve, so that deletions can be stored on a full disk.
-    async fn keep_reserve(&self) -> Result<(), StoreError>;
+    /// Called before each sweep: checks that the folder is still the one that this process has locked, and keeps some disk
+    /// space in reserve, so that deletions can be stored on a full disk.
+    async fn maintain(&self) -> Result<(), StoreError>;
 
     /// Frees the reserve.
     async fn release_reserve(&self) -> Result<(), StoreError>;

@@ -18,6 +18,7 @@ macro_rules! suite {
 
 mod leases;
 mod ledger;
+mod log;
 mod rooms;
 mod rows;
 mod store;

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use cloakroom_core::resource::{Bundle, DeletionReason, Holder, Owner, OwnerKind, ResourceId};
+use cloakroom_core::resource::{BlobKey, Bundle, DeletionReason, Holder, Owner, OwnerKind, ResourceId};
 use cloakroom_staging::ledger::{
     Account, Authority, Charge, Completion, Condition, Deletion, LeaseId, Ledger, LedgerError, MemoryLimits,
-    Shortage, SqliteLedger, Taken,
+    Shortage, SqliteLedger, Stored, Stray, Taken,
 };
 
-use super::rows::{AnyLedger, completion, new_id, new_lease, pending};
+use super::rows::{AnyLedger, at, completion, new_id, new_lease, pending};
 
 suite!(
     sqlite, super::in_sqlite:
@@ -25,6 +25,7 @@ suite!(
     a_holder_has_its_share_of_the_room_and_others_theirs,
     what_is_stored_counts_from_the_start_by_its_namespace,
     rows_that_another_hand_changed_count_when_they_are_counted_again,
+    strays_are_noted_once_and_count_in_the_bytes_of_all_and_of_no_holder,
 );
 
 const LEAST: u64 = 40;
@@ -226,4 +227,32 @@ async fn rows_that_another_hand_changed_count_when_they_are_counted_again(open: 
     assert_eq!(taken(&ledger).await.1, 60);
     ledger.refresh(true).await.unwrap();
     assert_eq!(taken(&ledger).await.1, 60);
+}
+
+async fn strays_are_noted_once_and_count_in_the_bytes_of_all_and_of_no_holder(
+    open: impl AsyncFn() -> AnyLedger,
+) {
+    let stray = |size_bytes, second| Stray { key: BlobKey::of(new_id()), size_bytes, seen_at: at(second) };
+    let (large, small) = (stray(100, 1), stray(1, 2));
+    {
+        let ledger = open().await;
+        ledger.note_strays(vec![large, small], Vec::new()).await.unwrap();
+        ledger.note_strays(vec![Stray { seen_at: at(9), ..large }], Vec::new()).await.unwrap();
+        ledger.close().await;
+    }
+    let ledger = open().await;
+    let mut noted = ledger.strays().await.unwrap();
+    noted.sort_by_key(|stray| stray.seen_at);
+    assert_eq!(noted, [large, small], "when it was first seen stays");
+    let taken = ledger.taken().await.unwrap();
+    assert_eq!(taken.strays, Stored { resources: 2, bytes: 100 + LEAST });
+    assert_eq!((taken.bytes, taken.stored_bytes, taken.resources, taken.most_bytes), (100 + LEAST, 0, 0, 0));
+    let shortage = upload(&ledger, &[bytes(50, 150)]).await.unwrap_err();
+    assert_eq!((shortage.taken, shortage.missing), (100 + LEAST, LEAST));
+    ledger.note_strays(Vec::new(), vec![large.key, BlobKey::of(new_id())]).await.unwrap();
+    assert_eq!(ledger.strays().await.unwrap(), [small]);
+    ledger.refresh(true).await.unwrap();
+    ledger.refresh(true).await.unwrap();
+    assert_eq!(ledger.taken().await.unwrap().bytes, LEAST);
+    upload(&ledger, &[bytes(50, 150)]).await.unwrap();
 }

@@ -1,5 +1,6 @@
 //! Every sentence of the documentation of `BlobStore`, and of `LocalDisk`.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -8,6 +9,7 @@ use cloakroom_staging::store::{
     Begun, BlobStore, BlobWriter, DataDirectory, DiskStore, LocalDisk, MemoryStore, StoreError,
 };
 use futures_util::TryStreamExt as _;
+use jiff::{SignedDuration, Timestamp};
 use tempfile::TempDir;
 
 /// Makes a test of each rule for each implementation.
@@ -42,6 +44,7 @@ for_each_store!([
     deleting_leaves_what_is_arriving,
     dropped_bytes_are_left_to_abort,
     every_key_that_has_bytes_is_listed,
+    what_is_committed_is_known_without_opening_it,
     keys_come_in_order_and_in_pages,
     one_key_takes_bytes_once_at_a_time,
     blobs_with_the_same_prefix_do_not_disturb_each_other,
@@ -287,6 +290,19 @@ async fn blobs_with_the_same_prefix_do_not_disturb_each_other(store: &AnyStore) 
     }
 }
 
+async fn what_is_committed_is_known_without_opening_it(store: &AnyStore) {
+    let (key, arriving) = (new_key(), new_key());
+    let before = Timestamp::now() - SignedDuration::from_secs(2);
+    commit(store, key, &[Bytes::from_static(b"0123456789")]).await;
+    begin(store, arriving).await.write(Bytes::from_static(b"not yet")).await.unwrap();
+    let facts = store.facts(key).await.unwrap().unwrap();
+    assert_eq!(facts.size_bytes, 10);
+    assert!((before..=Timestamp::now()).contains(&facts.changed_at), "{facts:?}");
+    assert_eq!(store.facts(arriving).await.unwrap(), None);
+    store.delete(key).await.unwrap();
+    assert_eq!(store.facts(key).await.unwrap(), None);
+}
+
 async fn less_than_was_asked_for_is_an_error(store: &AnyStore) {
     let key = new_key();
     commit(store, key, &[Bytes::from_static(b"0123456789")]).await;
@@ -329,8 +345,8 @@ async fn what_was_opened_stays_readable_when_it_is_deleted(store: &Arc<DiskStore
 async fn the_reserve_can_be_kept_and_given_up_again_and_again(store: &Arc<DiskStore>) {
     store.release_reserve().await.unwrap();
     for _ in 0..2 {
-        store.keep_reserve().await.unwrap();
-        store.keep_reserve().await.unwrap();
+        store.maintain().await.unwrap();
+        store.maintain().await.unwrap();
         store.release_reserve().await.unwrap();
         store.release_reserve().await.unwrap();
     }
@@ -355,4 +371,56 @@ async fn blobs_that_are_open_are_counted_up_to_their_limit(store: &Arc<DiskStore
     drop((one, again));
     assert!(store.open(keys[2]).await.unwrap().is_some());
     drop(other);
+}
+
+/// Where a committed blob is in the data directory of `store`.
+fn file_of(folder: &Path, key: BlobKey) -> PathBuf {
+    folder.join("bundles").join(key.resource().shard()).join(key.to_string())
+}
+
+#[tokio::test]
+async fn a_pipe_or_a_link_in_the_place_of_a_blob_is_an_error_at_once() {
+    let (store, folder) = the_disk();
+    let (store, folder) = (&store, folder.path());
+    let [pipe, link, whole] = [new_key(), new_key(), new_key()];
+    for key in [pipe, link, whole] {
+        commit(store, key, &[Bytes::from_static(b"whole")]).await;
+    }
+    for key in [pipe, link] {
+        std::fs::remove_file(file_of(folder, key)).unwrap();
+    }
+    let made = std::process::Command::new("mkfifo").arg(file_of(folder, pipe)).status().unwrap();
+    assert!(made.success());
+    std::os::unix::fs::symlink(file_of(folder, whole), file_of(folder, link)).unwrap();
+    for key in [pipe, link] {
+        assert!(matches!(store.open(key).await.err(), Some(StoreError::Io { .. })));
+        assert!(is_there(store, whole).await);
+    }
+}
+
+#[tokio::test]
+async fn a_folder_that_took_its_place_is_left_alone_and_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("data");
+    let store = &Arc::new(DiskStore::new(DataDirectory::open(&path).unwrap()));
+    let (key, arriving) = (new_key(), new_key());
+    commit(store, key, &[Bytes::from_static(b"of the first")]).await;
+    let mut writer = begin(store, arriving).await;
+    writer.write(Bytes::from_static(b"late")).await.unwrap();
+    std::fs::rename(&path, folder.path().join("moved")).unwrap();
+    let second = Arc::new(DiskStore::new(DataDirectory::open(&path).unwrap()));
+    commit(&second, key, &[Bytes::from_static(b"of the second")]).await;
+    assert!(matches!(writer.commit().await, Err(StoreError::Replaced(_))));
+    for checked in [store.check().await, store.maintain().await] {
+        assert!(matches!(checked, Err(StoreError::Replaced(_))), "{checked:?}");
+    }
+    // What it still does, it does in its own folder.
+    let own = store.list(None, 10).await.unwrap();
+    assert_eq!(own.len(), 2);
+    for key in own {
+        store.abort(key, None).await.unwrap();
+    }
+    store.release_reserve().await.unwrap();
+    assert_eq!(content(&second, key).await.unwrap(), "of the second");
+    second.check().await.unwrap();
 }

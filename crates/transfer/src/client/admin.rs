@@ -164,9 +164,16 @@ impl AdminClient {
         self.ask("accept the cluster", Method::PUT, url, self.patience()).await
     }
 
-    /// Starts a sweep, and waits for its end.
-    pub async fn sweep(&self) -> Result<SweepReport, AdminError> {
-        let url = self.server.join(admin::SWEEPS);
+    /// Starts a sweep, and waits for its end. With `strays`, it also removes the strays that the status counts. What is
+    /// held back in the namespace `release_held`, or in `all`, may go.
+    pub async fn sweep(&self, strays: bool, release_held: Option<&str>) -> Result<SweepReport, AdminError> {
+        let mut url = self.server.join(admin::SWEEPS);
+        if let Some(namespace) = release_held {
+            url.query_pairs_mut().append_pair(query::RELEASE_HELD, namespace);
+        }
+        if strays {
+            url.query_pairs_mut().append_pair(query::STRAYS, "true");
+        }
         self.ask("sweep", Method::POST, url, SWEEP).await
     }
 

@@ -31,6 +31,7 @@ fn policy() -> Policy {
         orphan_grace: seconds(60),
         finished_owner_retention: Some(seconds(500)),
         max_deletions_per_sweep: 100,
+        stray_age: Duration::ZERO,
     }
 }
 
@@ -215,7 +216,7 @@ prop_compose! {
     ) -> Policy {
         Policy {
             max_age: max_age.map(seconds), max_unused: seconds(max_unused), orphan_grace: seconds(grace),
-            finished_owner_retention: retention.map(seconds), max_deletions_per_sweep: 100,
+            finished_owner_retention: retention.map(seconds), max_deletions_per_sweep: 100, stray_age: Duration::ZERO,
         }
     }
 }

@@ -1,13 +1,18 @@
 //! The way from a candidate to its deletion: a fresh read, the present row, and the deletion.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::Arc;
 
 use futures_util::{StreamExt as _, stream};
+use rand::seq::SliceRandom as _;
+use tokio::time::{Instant, timeout_at};
 
-use super::super::{Decision, KeepReason, Readings, decide};
+use super::super::identity::believed;
+use super::super::{Decision, KeepReason, decide};
 use super::{Now, Sweeper, Swept};
 use crate::owners::{Presence, Unknown};
+use cloakroom_core::clock::Readings;
 use cloakroom_core::resource::{DeletionReason, Owner, Ready, Resource, ResourceId};
 use cloakroom_core::text::chain;
 use cloakroom_staging::AccessError;
@@ -36,9 +41,11 @@ enum Ending {
 }
 
 /// A resource that should be deleted.
+#[derive(Clone)]
 pub(super) struct Candidate {
     pub(super) id: ResourceId,
     pub(super) reason: DeletionReason,
+    pub(super) namespace: Arc<str>,
     /// The owner, if it is in memory anyway; else `None`, because the owners of 100,000 candidates could fill the
     /// memory.
     owner: Option<Arc<Owner>>,
@@ -47,16 +54,17 @@ pub(super) struct Candidate {
 impl Candidate {
     pub(super) fn new(listed: &Listed, reason: DeletionReason) -> Self {
         let owner = listed.is_owner_known.then(|| Arc::clone(&listed.owner));
-        Self { id: listed.id, reason, owner }
+        Self { id: listed.id, reason, namespace: listed.owner.namespace().into(), owner }
     }
 }
 
 impl Sweeper {
-    /// Returns the candidates whose owners a fresh read finds absent as well. It reads each owner once, but an owner
-    /// that is not in memory once for every 100 candidates.
+    /// Returns the candidates that a fresh read of their owners does not contradict. It reads each owner once, but an owner
+    /// that is not in memory once for every 100 candidates. What was not read by `reads_end` waits for the next sweep.
     pub(super) async fn confirm(
         &self,
         candidates: Vec<Candidate>,
+        reads_end: Instant,
         swept: &mut Swept,
     ) -> Result<Vec<Candidate>, AccessError> {
         let mut by_owner: HashMap<Arc<Owner>, Vec<Candidate>> = HashMap::new();
@@ -68,12 +76,13 @@ impl Sweeper {
             }
         }
         let mut confirmed = Vec::new();
-        self.ask_for(by_owner, &mut confirmed, swept).await;
+        self.ask_for(by_owner, reads_end, &mut confirmed, swept).await;
+        others.shuffle(&mut rand::rng());
         let mut others = others.into_iter().peekable();
         while others.peek().is_some() {
             let part: Vec<Candidate> = others.by_ref().take(LOOK_UP).collect();
             let by_owner = self.looked_up(part).await?;
-            self.ask_for(by_owner, &mut confirmed, swept).await;
+            self.ask_for(by_owner, reads_end, &mut confirmed, swept).await;
         }
         Ok(confirmed)
     }
@@ -97,18 +106,22 @@ impl Sweeper {
     async fn ask_for(
         &self,
         by_owner: HashMap<Arc<Owner>, Vec<Candidate>>,
+        reads_end: Instant,
         confirmed: &mut Vec<Candidate>,
         swept: &mut Swept,
     ) {
-        let ids = by_owner.values().flatten().map(|candidate| candidate.id);
-        let mut left: HashSet<ResourceId> = ids.collect();
-        let reads = stream::iter(by_owner).map(async |(owner, candidates)| {
-            let presence = self.owners.confirm(&owner).await;
+        // A namespace with many owners does not keep another one waiting.
+        let in_turns = by_turns(by_owner.into_iter().collect(), |(owner, _)| owner.namespace().to_owned());
+        let all = in_turns.iter().flat_map(|(_, candidates)| candidates);
+        let mut left: HashMap<ResourceId, Candidate> =
+            all.map(|one| (one.id, Candidate { owner: None, ..one.clone() })).collect();
+        let reads = stream::iter(in_turns).map(async |(owner, candidates)| {
+            let presence = believed(self.owners.confirm(&owner).await, self.identity.doubt());
             (presence, candidates)
         });
         let mut reads = std::pin::pin!(reads.buffer_unordered(READS_AT_ONCE));
         while swept.failed_reads < MOST_FAILED_READS
-            && let Some((presence, candidates)) = reads.next().await
+            && let Ok(Some((presence, candidates))) = timeout_at(reads_end, reads.next()).await
         {
             for candidate in candidates {
                 left.remove(&candidate.id);
@@ -117,10 +130,17 @@ impl Sweeper {
                     Some(why) => swept.withhold(candidate.id, why),
                 }
             }
-            swept.failed_reads += usize::from(matches!(presence, Presence::Unknown(_)));
+            swept.failed_reads += usize::from(presence == Presence::Unknown(Unknown::Failing));
         }
-        for id in left {
-            swept.withhold(id, KeepReason::OwnerUnknown(Unknown::Failing));
+        let is_failing = swept.failed_reads >= MOST_FAILED_READS;
+        for (id, candidate) in left {
+            if !is_failing {
+                swept.withhold(id, KeepReason::OwnerGone);
+            } else if candidate.reason == DeletionReason::MaxUnusedReached {
+                confirmed.push(candidate);
+            } else {
+                swept.withhold(id, KeepReason::OwnerUnknown(Unknown::Failing));
+            }
         }
     }
 
@@ -183,10 +203,42 @@ impl Sweeper {
 /// Why a candidate stays, by the fresh read; `None` if it does not.
 fn contradiction(reason: DeletionReason, fresh: Presence) -> Option<KeepReason> {
     match (reason, fresh) {
-        (_, Presence::Absent) | (DeletionReason::OwnerFinished, Presence::Finished) => None,
+        (DeletionReason::MaxUnusedReached, Presence::Present) => Some(KeepReason::OwnerPresent),
+        // It had its time without that anybody knew its owner, and that does not change.
+        (DeletionReason::MaxUnusedReached, _)
+        | (_, Presence::Absent)
+        | (DeletionReason::OwnerFinished, Presence::Finished) => None,
         (_, Presence::Present) => Some(KeepReason::OwnerPresent),
         (_, Presence::Finished) => Some(KeepReason::OwnerFinished),
         (_, Presence::Unknown(unknown)) => Some(KeepReason::OwnerUnknown(unknown)),
         (_, Presence::NotAsked) => Some(KeepReason::OwnersNotAsked),
+    }
+}
+
+/// In random order, by turns: first one of each group, then a second one of each, and so on.
+pub(super) fn by_turns<T, K: Eq + Hash>(mut all: Vec<T>, group: impl Fn(&T) -> K) -> Vec<T> {
+    all.shuffle(&mut rand::rng());
+    let mut turns: HashMap<K, usize> = HashMap::new();
+    let turn = |one: T| {
+        let turn = turns.entry(group(&one)).or_default();
+        *turn += 1;
+        (*turn, one)
+    };
+    let mut in_turns: Vec<(usize, T)> = all.into_iter().map(turn).collect();
+    in_turns.sort_by_key(|(turn, _)| *turn);
+    in_turns.into_iter().map(|(_, one)| one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_group_has_its_turn_before_any_has_its_second() {
+        let all: Vec<&str> = ["many"; 100].into_iter().chain(["few"; 2]).chain(["one"]).collect();
+        let in_turns = by_turns(all, |name| *name);
+        let place = |name| in_turns.iter().rposition(|one| *one == name).unwrap();
+        assert!(place("one") < 3 && place("few") < 5, "{:?}", &in_turns[..6]);
+        assert_eq!(in_turns.len(), 103);
     }
 }

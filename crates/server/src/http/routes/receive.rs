@@ -74,6 +74,11 @@ impl Receiver {
 /// The error for a body that ended too early.
 fn receive_error(error: &(dyn Error + 'static), received: u64) -> ApiError {
     if let Some(slow) = too_slow(error) {
+        if slow.is_after_standstill() {
+            tracing::warn!(received, reason = %slow, "an upload was too slow");
+        } else {
+            tracing::info!(received, reason = %slow, "an upload was too slow");
+        }
         return ApiError::too_slow(format!("the upload was given up after {received} bytes: {slow}"));
     }
     tracing::info!(received, error = %chain(error), "an upload broke off");

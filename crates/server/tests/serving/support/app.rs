@@ -11,7 +11,7 @@ use cloakroom_core::protocol::problem::Problem;
 use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_core::resource::{OwnerKinds, Ready, Resource, ResourceId};
 use cloakroom_server::assembly::{Parts, Server};
-use cloakroom_server::cleaner::{Cleaner, Policy, Swept};
+use cloakroom_server::cleaner::{Cleaner, Policy, SweepRequest, Swept};
 use cloakroom_server::http::{
     self, Connections, Edge, Lifetimes, Listener, PaceLimits, Serves, Settings, TokenFile, TrustedProxies,
     UploadAuth,
@@ -20,7 +20,9 @@ use cloakroom_server::owners::{NoCluster, Owners};
 use cloakroom_server::shutdown::Shutdown;
 use cloakroom_staging::ledger::{Ledger, SqliteLedger};
 use cloakroom_staging::store::{DataDirectory, DiskStore, Storage, StoreError};
-use cloakroom_staging::{AccessError, CapacityLimits, Limits, OWNER_MEMORY_BYTES, Recovered, Staging};
+use cloakroom_staging::{
+    AccessError, CapacityLimits, Limits, OWNER_MEMORY_BYTES, Recovered, Staging, StraysGo,
+};
 use cloakroom_testing::clock::ManualClock;
 use cloakroom_testing::logs;
 use cloakroom_testing::wait::until_true;
@@ -37,6 +39,8 @@ pub struct Options {
     pub settings: Settings,
     pub connections: Connections,
     pub policy: Policy,
+    /// The time between two sweeps. Most tests ask for theirs.
+    pub cleanup_interval: Duration,
     pub owners: Arc<dyn Owners>,
     pub tls: Option<http::ServerTls>,
     /// What the disk pretends to have free.
@@ -65,6 +69,8 @@ impl Default for Options {
                 max_concurrent_uploads: 64,
                 max_concurrent_downloads: 64,
                 share: None,
+                deletion_wait: Duration::from_mins(10),
+                max_age: None,
             },
             settings: Settings {
                 upload_auth: UploadAuth::None,
@@ -83,11 +89,13 @@ impl Default for Options {
             connections: Connections {
                 max: 256,
                 max_operations: 256,
+                max_waiting: 128,
                 header_timeout: Duration::from_secs(30),
                 pace,
                 shutdown_deadline: Duration::from_secs(30),
             },
             policy: Policy::default(),
+            cleanup_interval: Duration::from_hours(24),
             owners: Arc::new(NoCluster),
             tls: None,
             free_bytes: None,
@@ -157,11 +165,10 @@ impl TestApp {
             ledger: Arc::clone(&ledger),
             storage: Storage::on_disk(Arc::clone(&store)),
             clock: Arc::clone(&clock) as _,
-            limits: options.limits,
+            limits: Limits { max_age: options.policy.max_age, ..options.limits },
             owners: options.owners,
             policy: options.policy,
-            // Tests ask for their sweeps.
-            cleanup_interval: Duration::from_hours(24),
+            cleanup_interval: options.cleanup_interval,
             settings: options.settings,
             admin_tokens: options.admin_tokens,
             metrics,
@@ -266,14 +273,30 @@ impl TestApp {
         self.try_sweep().await.unwrap()
     }
 
+    /// A sweep that outlives this borrow.
+    pub fn sweeping(&self) -> impl Future<Output = Swept> + Send + use<> {
+        let cleaner = self.cleaner.clone();
+        async move { cleaner.sweep(SweepRequest::default()).await.unwrap().unwrap() }
+    }
+
     pub async fn try_sweep(&self) -> Result<Swept, AccessError> {
-        self.cleaner.sweep().await.unwrap()
+        self.cleaner.sweep(SweepRequest::default()).await.unwrap()
+    }
+
+    /// What `cloakroom clean --strays` asks for.
+    pub async fn clean_strays(&self) -> u64 {
+        let request = SweepRequest { removes_strays: true, ..SweepRequest::default() };
+        self.sweep_for(request).await.recovered.strays
+    }
+
+    pub async fn sweep_for(&self, request: SweepRequest) -> Swept {
+        self.cleaner.sweep(request).await.unwrap().unwrap()
     }
 
     /// A thorough recovery, as a sweep begins with it.
     pub async fn recover(&self) -> Result<Recovered, AccessError> {
         let term = self.staging.term().await.unwrap().unwrap();
-        self.staging.recover(term, true).await
+        self.staging.recover(term, true, StraysGo::Now).await
     }
 
     pub async fn row(&self, id: &str) -> Option<Resource> {

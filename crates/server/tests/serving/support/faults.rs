@@ -8,10 +8,10 @@ use bytes::Bytes;
 use cloakroom_core::resource::{BlobKey, Owner, Resource, ResourceId, RowName, State, UploadHandle};
 use cloakroom_staging::ledger::{
     Account, Authority, Charge, Completion, Deletion, Epoch, GivenUp, LeaseId, Ledger, LedgerError, Listed,
-    MemoryLimits, Observation, PendingResource, Stored, Taken, Unreadable, UnreadableRow, WatchScope,
+    MemoryLimits, Observation, PendingResource, Stored, Stray, Taken, Unreadable, UnreadableRow, WatchScope,
 };
 use cloakroom_staging::store::{
-    Begun, BlobStore, BlobWriter, LocalDisk, Space, Storage, StoreError, StoredBlob,
+    Begun, BlobFacts, BlobStore, BlobWriter, LocalDisk, Space, Storage, StoreError, StoredBlob,
 };
 use cloakroom_testing::wait::BOUND;
 use jiff::Timestamp;
@@ -384,6 +384,14 @@ impl Ledger for FaultyLedger {
         self.faults.of_ledger(Step::LedgerRememberWatched, self.inner.remember_watched(scopes)).await
     }
 
+    async fn strays(&self) -> Result<Vec<Stray>, LedgerError> {
+        self.inner.strays().await
+    }
+
+    async fn note_strays(&self, found: Vec<Stray>, gone: Vec<BlobKey>) -> Result<(), LedgerError> {
+        self.inner.note_strays(found, gone).await
+    }
+
     async fn close(&self) {
         self.inner.close().await;
     }
@@ -426,6 +434,10 @@ impl BlobStore for FaultyStore {
         self.faults.of_store(Step::StoreDelete, self.inner.blobs.delete(key)).await
     }
 
+    async fn facts(&self, key: BlobKey) -> Result<Option<BlobFacts>, StoreError> {
+        self.inner.blobs.facts(key).await
+    }
+
     async fn list(&self, after: Option<BlobKey>, limit: usize) -> Result<Vec<BlobKey>, StoreError> {
         self.inner.blobs.list(after, limit).await
     }
@@ -447,8 +459,8 @@ impl LocalDisk for FaultyStore {
         self.disk().open_blobs()
     }
 
-    async fn keep_reserve(&self) -> Result<(), StoreError> {
-        self.disk().keep_reserve().await
+    async fn maintain(&self) -> Result<(), StoreError> {
+        self.disk().maintain().await
     }
 
     async fn release_reserve(&self) -> Result<(), StoreError> {

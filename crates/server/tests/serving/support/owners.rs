@@ -8,6 +8,7 @@ use cloakroom_core::resource::{Owner, OwnerKind};
 use cloakroom_server::owners::{
     Admission, ClusterIdentity, NoAnswer, NoUid, NotAdmitted, Owners, Presence, WatchReport,
 };
+use tokio::sync::Semaphore;
 
 /// An owner in the namespace `demo`: a pod with these labels (`app=demo,role=driver`), or of this name.
 pub fn owner(selector: &str) -> Owner {
@@ -25,7 +26,11 @@ pub fn owner_of(kind: &str, namespace: &str, selector: &str) -> Owner {
 }
 
 /// A double of the cluster: what its watches know and what a fresh read says are two things.
-pub struct ScriptedOwners(Mutex<Script>);
+pub struct ScriptedOwners {
+    script: Mutex<Script>,
+    /// Its permits are the fresh reads that are answered; all of them while nothing holds them up.
+    answers: Semaphore,
+}
 
 struct Script {
     watched: Presence,
@@ -55,7 +60,7 @@ impl ScriptedOwners {
             cluster: Ok(ClusterIdentity::WithoutUid(NoUid::Missing)),
             next_cluster: None,
         };
-        Arc::new(Self(Mutex::new(script)))
+        Arc::new(Self { script: Mutex::new(script), answers: Semaphore::new(Semaphore::MAX_PERMITS) })
     }
 
     /// From now on all owners are so.
@@ -88,6 +93,12 @@ impl ScriptedOwners {
         self.lock().fresh_of.insert(owner.clone(), presence);
     }
 
+    /// From now on no fresh read gets an answer, but for so many.
+    pub fn answer_only(&self, reads: usize) {
+        self.answers.forget_permits(Semaphore::MAX_PERMITS);
+        self.answers.add_permits(reads);
+    }
+
     /// From now on that cluster answers.
     pub fn cluster_is(&self, cluster: ClusterAnswer) {
         self.lock().cluster = cluster;
@@ -104,7 +115,7 @@ impl ScriptedOwners {
     }
 
     fn lock(&self) -> MutexGuard<'_, Script> {
-        self.0.lock().unwrap()
+        self.script.lock().unwrap()
     }
 }
 
@@ -122,6 +133,7 @@ impl Owners for ScriptedOwners {
     }
 
     async fn confirm(&self, owner: &Owner) -> Presence {
+        self.answers.acquire().await.unwrap().forget();
         let mut script = self.lock();
         script.reads.push(owner.clone());
         if let Some(next) = script.next_cluster.take() {

@@ -10,7 +10,8 @@ use cloakroom_core::resource::{DeletionReason, Holder, Lifetime, Owner, OwnerKin
 use cloakroom_staging::ledger::{Authority, Ledger, SqliteLedger};
 use cloakroom_staging::store::{DataDirectory, DiskStore, MemoryStore, Storage, StoreError};
 use cloakroom_staging::{
-    AccessError, Download, Limits, NewUpload, Recovered, Share, Staged, Staging, Terms, Upload, UploadError,
+    AccessError, Download, Limits, NewUpload, Recovered, Share, Staged, Staging, StraysGo, Terms, Upload,
+    UploadError,
 };
 use cloakroom_testing::clock::ManualClock;
 use cloakroom_testing::wait::until;
@@ -137,7 +138,7 @@ impl Server {
         let staging = self.staging.clone();
         tokio::spawn(async move {
             let term = staging.term().await?.unwrap();
-            staging.recover(term, true).await
+            staging.recover(term, true, StraysGo::Now).await
         })
     }
 

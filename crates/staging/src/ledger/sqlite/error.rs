@@ -13,9 +13,6 @@ impl From<Arc<sqlx::Error>> for LedgerError {
         const SQLITE_READONLY: i32 = 8;
         /// The code for "database is locked": another process writes to it.
         const SQLITE_BUSY: i32 = 5;
-        /// The codes for "disk I/O error" in a write, a sync or a truncation (<https://www.sqlite.org/rescode.html>). A
-        /// write to a read-only file system is such an error, too.
-        const SQLITE_IOERR_ON_WRITE: [i32; 4] = [778, 1034, 1290, 1546];
         let Some(code) = result_code(&error) else { return Self::Database(error) };
         match code & 0xff {
             SQLITE_FULL => Self::Full,
@@ -27,6 +24,10 @@ impl From<Arc<sqlx::Error>> for LedgerError {
         }
     }
 }
+
+/// The codes for "disk I/O error" in a write, a sync or a truncation (<https://www.sqlite.org/rescode.html>). A write to a
+/// read-only file system is such an error, too.
+const SQLITE_IOERR_ON_WRITE: [i32; 4] = [778, 1034, 1290, 1546];
 
 /// The primary result code of SQLite for "database or disk is full".
 const SQLITE_FULL: i32 = 13;
@@ -42,6 +43,11 @@ fn result_code(error: &sqlx::Error) -> Option<i32> {
 /// Whether the disk is full; see [`LedgerError::Full`].
 pub(super) fn is_full(error: &sqlx::Error) -> bool {
     result_code(error).is_some_and(|code| code & 0xff == SQLITE_FULL)
+}
+
+/// Whether the disk failed a write; see [`LedgerError::NotWritable`].
+pub(super) fn is_failed_write(error: &sqlx::Error) -> bool {
+    result_code(error).is_some_and(|code| SQLITE_IOERR_ON_WRITE.contains(&code))
 }
 
 /// Whether a rule of the table forbids a change; see [`LedgerError::Refused`].

@@ -68,6 +68,10 @@ impl Memory {
         self.rooms().of(account)
     }
 
+    pub(super) fn strays(&self, strays: Stored) {
+        self.rooms().set_strays(strays);
+    }
+
     pub(super) fn freed(&self, freed: &[Freed]) {
         for freed in freed {
             self.rooms().freed(freed);

@@ -10,12 +10,12 @@ use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use super::error::is_refusal;
 use super::memory::Memory;
 use super::row::{self, has_id, known_size};
-use super::{surroundings, tombstones};
+use super::{strays, surroundings, tombstones};
 use crate::ledger::{
     Authority, Completion, Condition, Deletion, GivenUp, LeaseId, Observation, PendingResource, Stored,
-    WatchScope,
+    Stray, WatchScope,
 };
-use cloakroom_core::resource::{NAMED_BYTES, ResourceId, RowName, State, UploadHandle};
+use cloakroom_core::resource::{BlobKey, NAMED_BYTES, ResourceId, RowName, State, UploadHandle};
 
 /// One change to the database.
 #[derive(Debug)]
@@ -36,6 +36,7 @@ pub(super) enum Operation {
     Observe(Vec<Observation>),
     RememberCluster(Option<String>),
     RememberWatched(Vec<WatchScope>),
+    NoteStrays(Vec<Stray>, Vec<BlobKey>),
 }
 
 /// The result of a change.
@@ -49,6 +50,8 @@ pub(super) struct Outcome {
     pub(super) given_up: Option<GivenUp>,
     /// What is stored, by namespace; only [`Operation::CountRoom`] sets it.
     pub(super) counted: Option<BTreeMap<String, Stored>>,
+    /// The strays after the change; only [`Operation::CountRoom`] and [`Operation::NoteStrays`] set it.
+    pub(super) strays: Option<Stored>,
 }
 
 /// The room that a deleted row gave back.
@@ -85,7 +88,8 @@ impl Operation {
             Self::GiveUp(id, by) => return give_up(*id, *by, connection, memory).await,
             Self::CountRoom => {
                 let counted = Some(row::stored(memory.least_bytes(), connection).await?);
-                return Ok(Outcome { counted, ..Outcome::default() });
+                let strays = Some(strays::stored(memory.least_bytes(), connection).await?);
+                return Ok(Outcome { counted, strays, ..Outcome::default() });
             }
             Self::Barrier => Ok(0),
             Self::MarkUsed(id, at) => mark_used(*id, *at, connection).await,
@@ -98,6 +102,11 @@ impl Operation {
             Self::Observe(observations) => observe(observations, connection).await,
             Self::RememberCluster(uid) => surroundings::remember_cluster(uid.as_deref(), connection).await,
             Self::RememberWatched(scopes) => surroundings::remember_watched(scopes, connection).await,
+            Self::NoteStrays(found, gone) => {
+                let rows = strays::note(found, gone, connection).await?;
+                let strays = Some(strays::stored(memory.least_bytes(), connection).await?);
+                return Ok(Outcome { rows, strays, ..Outcome::default() });
+            }
         }?;
         Ok(Outcome { rows, ..Outcome::default() })
     }
@@ -106,6 +115,9 @@ impl Operation {
     pub(super) fn committed(&self, outcome: &Outcome, memory: &Memory) {
         let (is_done, index) = (outcome.rows > 0, memory.index());
         memory.freed(&outcome.freed);
+        if let Some(strays) = outcome.strays {
+            memory.strays(strays);
+        }
         match self {
             Self::Begin(pending, lease) if is_done => memory.begun(pending.id, *lease),
             Self::Complete(completion, lease) if is_done => memory.completed(completion, *lease),

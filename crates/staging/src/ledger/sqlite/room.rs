@@ -12,6 +12,7 @@ pub(super) struct Rooms {
     taken: HashMap<Account, u64>,
     held: HashMap<LeaseId, Vec<(Account, u64)>>,
     stored: Stored,
+    strays: Stored,
     /// The least number of bytes that a resource counts as.
     least_bytes: u64,
     /// Whether the rows were counted once.
@@ -67,6 +68,13 @@ impl Rooms {
         self.subtract(&of_namespace(namespace, 1, bytes));
     }
 
+    /// Sets how many strays there are. Their bytes count in no account of a holder.
+    pub(super) fn set_strays(&mut self, strays: Stored) {
+        self.subtract(&[(Account::Bytes, self.strays.bytes)]);
+        self.add(&[(Account::Bytes, strays.bytes)]);
+        self.strays = strays;
+    }
+
     pub(super) fn count_at_least(&mut self, least_bytes: u64) {
         self.least_bytes = least_bytes;
     }
@@ -90,6 +98,7 @@ impl Rooms {
         for (namespace, Stored { resources, bytes }) in rows {
             self.add(&of_namespace(namespace, *resources, *bytes));
         }
+        self.add(&[(Account::Bytes, self.strays.bytes)]);
         let held = std::mem::take(&mut self.held);
         for held in held.values() {
             self.add(held);
@@ -105,6 +114,7 @@ impl Rooms {
             resources: self.of(&Account::Resources),
             bytes: self.of(&Account::Bytes),
             stored_bytes: self.stored.bytes,
+            strays: self.strays,
             most_resources: most(|account| matches!(account, Account::ResourcesOf(_))),
             most_bytes: most(|account| matches!(account, Account::BytesOf(_))),
             owner_bytes: 0,

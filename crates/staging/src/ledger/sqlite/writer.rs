@@ -10,6 +10,8 @@ use tokio::task::JoinHandle;
 use super::memory::Memory;
 use super::operation::{Operation, Outcome};
 use crate::ledger::LedgerError;
+use crate::place::{Place, Replaced};
+use cloakroom_core::text::chain;
 
 /// How many operations may wait. When the queue is full, senders wait.
 const QUEUE: usize = 1024;
@@ -31,10 +33,10 @@ pub(super) struct Writer {
 
 impl Writer {
     /// Starts the task.
-    pub(super) fn start(connection: SqliteConnection, memory: Arc<Memory>) -> Self {
+    pub(super) fn start(connection: SqliteConnection, memory: Arc<Memory>, place: Place) -> Self {
         let (jobs, queue) = mpsc::channel(QUEUE);
         let (stop, stopped) = oneshot::channel();
-        let task = tokio::spawn(write(connection, memory, queue, stopped));
+        let task = tokio::spawn(write(connection, memory, place, queue, stopped));
         Self { jobs, task: Mutex::new(Some(task)), stop: Mutex::new(Some(stop)) }
     }
 
@@ -58,6 +60,7 @@ impl Writer {
 async fn write(
     mut connection: SqliteConnection,
     memory: Arc<Memory>,
+    place: Place,
     mut queue: mpsc::Receiver<Job>,
     mut stop: oneshot::Receiver<()>,
 ) {
@@ -69,7 +72,7 @@ async fn write(
                 if received == 0 {
                     break;
                 }
-                commit(&mut connection, &memory, &mut group).await;
+                commit(&mut connection, &memory, &place, &mut group).await;
             }
             _ = &mut stop, if !queue.is_closed() => queue.close(),
         }
@@ -79,11 +82,22 @@ async fn write(
     }
 }
 
-/// Runs a group in one transaction. Answers each operation after the commit, once the memory is up to date.
-async fn commit(connection: &mut SqliteConnection, memory: &Memory, group: &mut Vec<Job>) {
+/// Runs a group in one transaction. Answers each operation after the commit, once the memory is up to date. An
+/// acknowledgement needs a ledger that is still at its path.
+async fn commit(connection: &mut SqliteConnection, memory: &Memory, place: &Place, group: &mut Vec<Job>) {
     let (operations, answers): (Vec<_>, Vec<_>) =
         group.drain(..).map(|job| (job.operation, job.answer)).unzip();
-    match transact(connection, memory, &operations).await {
+    if let Err(replaced) = place.known() {
+        return refuse(answers, &replaced);
+    }
+    let written = transact(connection, memory, &operations).await;
+    if written.is_ok()
+        && let Err(replaced) = place.check().await
+    {
+        save(connection).await;
+        return refuse(answers, &replaced);
+    }
+    match written {
         Ok(outcomes) => {
             for (operation, outcome) in operations.iter().zip(&outcomes) {
                 if let Ok(outcome) = outcome {
@@ -107,6 +121,20 @@ async fn commit(connection: &mut SqliteConnection, memory: &Memory, group: &mut 
                 let _ = answer.send(Err(Arc::clone(&error).into()));
             }
         }
+    }
+}
+
+fn refuse(answers: Vec<oneshot::Sender<Result<Outcome, LedgerError>>>, replaced: &Replaced) {
+    for answer in answers {
+        let _ = answer.send(Err(replaced.clone().into()));
+    }
+}
+
+/// Writes all that is committed into the database itself. If only the write-ahead log was removed, it has what was
+/// acknowledged, and goes with this process.
+async fn save(connection: &mut SqliteConnection) {
+    if let Err(error) = execute(connection, "PRAGMA wal_checkpoint(TRUNCATE)").await {
+        tracing::error!(error = %chain(&error), "the ledger's write-ahead log could not be saved");
     }
 }
 

@@ -21,6 +21,8 @@ fn limits(min_free_space: u64) -> Limits {
         max_concurrent_uploads: 100,
         max_concurrent_downloads: 100,
         share: None,
+        deletion_wait: Duration::from_mins(10),
+        max_age: None,
     }
 }
 

@@ -1,20 +1,38 @@
 //! The data directory: its layout, its lock, and the file systems that it must not be on.
 
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
-use std::os::unix::fs::DirBuilderExt as _;
+use std::fs::{DirBuilder, File, TryLockError};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::fs::OFlags;
 
 use super::permission::explained;
+use super::root::Root;
 use super::{StoreError, sync_folder};
+use crate::place::Place;
 use cloakroom_core::resource::BlobKey;
+
+/// The name of the file that earlier versions lock.
+const LOCK: &str = "lock";
+
+/// The folder of uploads in flight.
+pub(super) const INCOMING: &str = "incoming";
+
+/// The folder of the committed blobs.
+pub(super) const BUNDLES: &str = "bundles";
+
+/// The file that keeps space in reserve.
+pub(super) const RESERVE: &str = "reserve";
 
 /// A data directory that this process holds exclusively until the value is dropped or the process ends.
 #[derive(Debug)]
 pub struct DataDirectory {
-    path: PathBuf,
-    /// The folder itself, because a file in it can be removed; and the file `lock`, because earlier versions lock only
-    /// that file.
-    _locks: [File; 2],
+    /// The folder is locked itself, because a file in it can be removed.
+    root: Arc<Root>,
+    /// The file `lock`, because earlier versions lock only that file.
+    lock: Mutex<File>,
+    place: Place,
 }
 
 impl DataDirectory {
@@ -26,13 +44,16 @@ impl DataDirectory {
     fn take(path: &Path) -> Result<Self, StoreError> {
         create_durably(path)?;
         refuse_network_file_system(path)?;
-        let directory =
-            Self { path: path.to_owned(), _locks: [lock_folder(path)?, lock(&path.join("lock"))?] };
-        for folder in [directory.incoming_folder(), directory.bundles_folder()] {
-            create_private(&folder).map_err(|error| StoreError::io("create", &folder, error))?;
+        let root = Root::new(lock_folder(path)?, path);
+        let lock = Mutex::new(lock_in(&root)?);
+        for folder in [INCOMING, BUNDLES] {
+            root.make_folder(Path::new(folder))?;
         }
-        sync_folder(path)?;
-        Ok(directory)
+        root.sync_folder_of(Path::new(LOCK))?;
+        let place = Place::default();
+        let watched = root.folder().try_clone().and_then(|handle| place.watch(path, handle));
+        watched.map_err(|error| StoreError::io("look at", path, error))?;
+        Ok(Self { root: Arc::new(root), lock, place })
     }
 
     /// Returns the error that [`Self::open`] would return, as far as that can be known without a change to the disk.
@@ -51,55 +72,66 @@ impl DataDirectory {
         refuse_network_file_system(present)?;
         rustix::fs::access(present, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK)
             .map_err(|errno| StoreError::io("write to", present, errno.into()))?;
-        if path.exists() {
-            lock_folder(path)?;
+        if !path.exists() {
+            return Ok(());
         }
-        let lock_file = path.join("lock");
-        if lock_file.exists() { lock(&lock_file).map(drop) } else { Ok(()) }
+        let root = Root::new(lock_folder(path)?, path);
+        if root.look_at(Path::new(LOCK))?.is_some() { lock_in(&root).map(drop) } else { Ok(()) }
     }
 
-    /// The directory itself.
+    /// Where the directory was opened.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.root.path()
     }
 
     /// The path of the ledger's database.
     pub fn ledger(&self) -> PathBuf {
-        self.path.join("ledger.db")
+        self.path().join("ledger.db")
     }
 
-    pub(super) fn incoming_folder(&self) -> PathBuf {
-        self.path.join("incoming")
+    /// Tells whether the directory is still at its path. The ledger adds its files.
+    pub fn place(&self) -> &Place {
+        &self.place
     }
 
-    pub(super) fn bundles_folder(&self) -> PathBuf {
-        self.path.join("bundles")
+    pub(super) fn root(&self) -> &Arc<Root> {
+        &self.root
     }
 
-    pub(super) fn incoming(&self, key: BlobKey) -> PathBuf {
-        self.incoming_folder().join(key.to_string())
+    /// Makes the file `lock` again, and locks it, if somebody has removed it.
+    pub(super) fn keep_lock(&self) -> Result<(), StoreError> {
+        let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = lock
+            .metadata()
+            .map_err(|error| StoreError::io("look at", self.root.shown(Path::new(LOCK)), error))?;
+        let found = self.root.look_at(Path::new(LOCK))?;
+        if found.is_none_or(|found| (found.st_dev, found.st_ino) != (held.dev(), held.ino())) {
+            *lock = lock_in(&self.root)?;
+        }
+        Ok(())
     }
+}
 
-    pub(super) fn bundle(&self, key: BlobKey) -> PathBuf {
-        self.bundles_folder().join(key.resource().shard()).join(key.to_string())
-    }
+/// Where the bytes of an upload in flight are.
+pub(super) fn incoming(key: BlobKey) -> PathBuf {
+    Path::new(INCOMING).join(key.to_string())
+}
 
-    pub(super) fn reserve(&self) -> PathBuf {
-        self.path.join("reserve")
-    }
+/// Where the bytes of a committed blob are.
+pub(super) fn bundle(key: BlobKey) -> PathBuf {
+    Path::new(BUNDLES).join(key.resource().shard()).join(key.to_string())
 }
 
 /// Creates the folder and its missing parents. When this returns, the names of new folders survive power loss.
 fn create_durably(path: &Path) -> Result<(), StoreError> {
     let missing = path.ancestors().take_while(|folder| !or_here(folder).exists()).count();
-    create_private(path).map_err(|error| StoreError::io("create the data directory", path, error))?;
+    // Only the server's user may read bundles, because they are for those who hold a ticket.
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+        .map_err(|error| StoreError::io("create the data directory", path, error))?;
     path.ancestors().skip(1).take(missing).try_for_each(|parent| sync_folder(or_here(parent)))
-}
-
-/// Only the server's user may read bundles, because they are for those who hold a ticket. An existing folder keeps its
-/// mode.
-fn create_private(folder: &Path) -> std::io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
 /// The parent of a relative name is the empty path, which means the current folder.
@@ -112,14 +144,10 @@ fn lock_folder(path: &Path) -> Result<File, StoreError> {
     take_lock(folder, path, path)
 }
 
-fn lock(path: &Path) -> Result<File, StoreError> {
-    let file = OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(path)
-        .map_err(|error| StoreError::io("open", path, error))?;
-    take_lock(file, path, path.parent().unwrap_or(path))
+fn lock_in(root: &Root) -> Result<File, StoreError> {
+    let name = Path::new(LOCK);
+    let file = root.open(name, OFlags::CREATE | OFlags::WRONLY, "open")?;
+    take_lock(file, &root.shown(name), root.path())
 }
 
 fn take_lock(file: File, path: &Path, directory: &Path) -> Result<File, StoreError> {

@@ -2,25 +2,29 @@
 
 mod batch;
 mod buffers;
+mod calls;
 mod counter;
 mod directory;
 mod listing;
 mod permission;
 mod reader;
 mod reserve;
+mod root;
 mod shards;
 mod writer;
 
 use std::fs;
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 
-use super::{Begun, BlobStore, LocalDisk, Space, StoreError, StoredBlob};
+use super::{Begun, BlobFacts, BlobStore, LocalDisk, Space, StoreError, StoredBlob};
+use calls::Calls;
 use cloakroom_core::resource::{BlobKey, UploadHandle};
 use reader::{DiskBlob, Reading};
+use root::Root;
 use writer::DiskWriter;
 
 pub use directory::DataDirectory;
@@ -28,7 +32,8 @@ pub use directory::DataDirectory;
 /// Bundles in a data directory that this process has locked.
 #[derive(Debug)]
 pub struct DiskStore {
-    directory: DataDirectory,
+    directory: Arc<DataDirectory>,
+    calls: Calls,
     incoming: writer::Shared,
     reading: Reading,
 }
@@ -41,89 +46,98 @@ impl DiskStore {
 
     /// A store with at most `most` blobs open for reading at once.
     pub fn with_open_blobs(directory: DataDirectory, most: usize) -> Self {
-        Self { directory, incoming: writer::Shared::default(), reading: Reading::new(most) }
+        let (root, calls) = (directory.root(), Calls::default());
+        let incoming = writer::Shared::new(Arc::clone(root), directory.place().clone(), calls.clone());
+        let reading = Reading::new(Arc::clone(root), calls.clone(), most);
+        Self { directory: Arc::new(directory), calls, incoming, reading }
+    }
+
+    /// Runs `work` in the data directory, on a thread that may block.
+    async fn in_root<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Root) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let root = Arc::clone(self.directory.root());
+        self.calls.run(move || work(&root)).await
     }
 }
 
 #[async_trait]
 impl BlobStore for DiskStore {
     async fn begin(&self, key: BlobKey, _length: Option<u64>) -> Result<Begun, StoreError> {
-        let from = self.directory.incoming(key);
-        let to = self.directory.bundle(key);
         let shared = self.incoming.clone();
-        let writer = blocking(move || DiskWriter::create(from, to, shared)).await?;
+        let writer = self.calls.run(move || DiskWriter::create(key, shared)).await?;
         Ok(Begun { writer: Box::new(writer), handle: None })
     }
 
     async fn abort(&self, key: BlobKey, _handle: Option<&UploadHandle>) -> Result<(), StoreError> {
-        let path = self.directory.incoming(key);
-        blocking(move || remove(&path)).await?;
+        self.in_root(move |root| root.remove(&directory::incoming(key))).await?;
         self.delete(key).await
     }
 
     async fn open(&self, key: BlobKey) -> Result<Option<Box<dyn StoredBlob>>, StoreError> {
-        let path = self.directory.bundle(key);
         let reading = self.reading.clone();
-        let blob = blocking(move || DiskBlob::open(path, reading)).await?;
+        let blob = DiskBlob::open(key, reading).await?;
         Ok(blob.map(|blob| Box::new(blob) as _))
     }
 
     async fn delete(&self, key: BlobKey) -> Result<(), StoreError> {
-        let path = self.directory.bundle(key);
         let open = Arc::clone(&self.reading.open);
-        blocking(move || {
-            let removed = remove(&path);
-            open.forget(&path);
+        self.in_root(move |root| {
+            let removed = root.remove(&directory::bundle(key));
+            open.forget(key);
             removed
         })
         .await
     }
 
+    async fn facts(&self, key: BlobKey) -> Result<Option<BlobFacts>, StoreError> {
+        self.in_root(move |root| {
+            let found = root.look_at(&directory::bundle(key))?;
+            Ok(found.map(|found| BlobFacts {
+                size_bytes: u64::try_from(found.st_size).unwrap_or(0),
+                changed_at: Timestamp::from_second(found.st_mtime).unwrap_or(Timestamp::MAX),
+            }))
+        })
+        .await
+    }
+
     async fn list(&self, after: Option<BlobKey>, limit: usize) -> Result<Vec<BlobKey>, StoreError> {
-        let folders = [self.directory.incoming_folder(), self.directory.bundles_folder()];
-        blocking(move || listing::page(&folders[0], &folders[1], after, limit)).await
+        self.in_root(move |root| listing::page(root, after, limit)).await
     }
 
     async fn check(&self) -> Result<(), StoreError> {
-        self.space().await.map(drop)
+        let place = self.directory.place().clone();
+        self.in_root(move |root| {
+            root.space()?;
+            Ok(place.look()?)
+        })
+        .await
     }
 }
 
 #[async_trait]
 impl LocalDisk for DiskStore {
     async fn space(&self) -> Result<Space, StoreError> {
-        let path = self.directory.path().to_owned();
-        blocking(move || space(&path)).await
+        self.in_root(Root::space).await
     }
 
     fn open_blobs(&self) -> Option<(usize, usize)> {
         self.reading.open.count()
     }
 
-    async fn keep_reserve(&self) -> Result<(), StoreError> {
-        let path = self.directory.reserve();
-        blocking(move || reserve::keep(&path)).await
+    async fn maintain(&self) -> Result<(), StoreError> {
+        let directory = Arc::clone(&self.directory);
+        let maintained = self.calls.run(move || {
+            directory.place().look()?;
+            directory.keep_lock()?;
+            reserve::keep(directory.root())
+        });
+        maintained.await
     }
 
     async fn release_reserve(&self) -> Result<(), StoreError> {
-        let path = self.directory.reserve();
-        blocking(move || reserve::release(&path)).await
-    }
-}
-
-/// Runs file system calls on a thread that may block.
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
-) -> Result<T, StoreError> {
-    tokio::task::spawn_blocking(work).await.map_err(|_| StoreError::Stopping)?
-}
-
-/// Removes a file durably. It succeeds if there is no such file.
-fn remove(path: &Path) -> Result<(), StoreError> {
-    match fs::remove_file(path) {
-        Ok(()) => path.parent().map_or(Ok(()), sync_folder),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(StoreError::io("remove", path, error)),
+        self.in_root(reserve::release).await
     }
 }
 
@@ -131,12 +145,4 @@ fn remove(path: &Path) -> Result<(), StoreError> {
 fn sync_folder(folder: &Path) -> Result<(), StoreError> {
     let opened = fs::File::open(folder).map_err(|error| StoreError::io("open", folder, error))?;
     opened.sync_all().map_err(|error| StoreError::io("sync", folder, error))
-}
-
-/// Space for an unprivileged user: blocks that are kept for root are neither free nor used.
-fn space(path: &Path) -> Result<Space, StoreError> {
-    let space = rustix::fs::statvfs(path)
-        .map_err(|errno| StoreError::io("ask the free space of", path, errno.into()))?;
-    let bytes = |blocks: u64| blocks.saturating_mul(space.f_frsize);
-    Ok(Space { free: bytes(space.f_bavail), used: bytes(space.f_blocks.saturating_sub(space.f_bfree)) })
 }

@@ -9,12 +9,17 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
+use cloakroom_core::resource::BlobKey;
 use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream};
+use rustix::fs::OFlags;
+use tokio::sync::OnceCell;
 
 use super::buffers::{Buffer, Buffers};
+use super::calls::Calls;
 use super::counter::{Counted, Counter};
-use super::{StoreError, blocking};
+use super::root::Root;
+use super::{StoreError, directory};
 use crate::store::StoredBlob;
 
 /// How many bytes are read at a time. Large pieces are faster while few blobs are read; small ones save memory when
@@ -28,12 +33,14 @@ const PIECES_AHEAD: usize = 2;
 
 pub(super) struct DiskBlob {
     reader: Arc<Reader>,
-    size_bytes: u64,
 }
 
 struct Reader {
     file: Arc<OpenFile>,
+    /// Counts the file as open.
+    _slot: Arc<Slot>,
     path: PathBuf,
+    calls: Calls,
     buffers: Arc<Buffers>,
     others: Counted,
 }
@@ -41,6 +48,8 @@ struct Reader {
 /// The parts that all readers of one store share.
 #[derive(Debug, Clone)]
 pub(super) struct Reading {
+    root: Arc<Root>,
+    calls: Calls,
     pub(super) open: Arc<OpenFiles>,
     buffers: Arc<Buffers>,
     readers: Counter,
@@ -48,80 +57,102 @@ pub(super) struct Reading {
 
 impl Reading {
     /// Readers with at most `most` blobs open at once.
-    pub(super) fn new(most: usize) -> Self {
-        Self { open: Arc::new(OpenFiles::new(most)), buffers: Arc::default(), readers: Counter::default() }
+    pub(super) fn new(root: Arc<Root>, calls: Calls, most: usize) -> Self {
+        let open = Arc::new(OpenFiles::new(most));
+        Self { root, calls, open, buffers: Arc::default(), readers: Counter::default() }
     }
 }
 
 /// The blobs that are open. A blob that is downloaded many times at once takes one descriptor.
 #[derive(Debug)]
 pub(super) struct OpenFiles {
-    files: Mutex<HashMap<PathBuf, Weak<OpenFile>>>,
+    slots: Mutex<HashMap<BlobKey, Weak<Slot>>>,
     most: usize,
 }
 
+/// The place of an open blob. The first reader takes it and opens the file; others wait for that, without a thread.
+#[derive(Debug, Default)]
+struct Slot(OnceCell<Arc<OpenFile>>);
+
 #[derive(Debug)]
-struct OpenFile(File);
+struct OpenFile {
+    file: File,
+    size_bytes: u64,
+}
 
 impl OpenFiles {
     pub(super) fn new(most: usize) -> Self {
-        Self { files: Mutex::default(), most }
+        Self { slots: Mutex::default(), most }
     }
 
-    /// Makes the next opening of `path` look at the disk again. Readers that have the file open keep it.
-    pub(super) fn forget(&self, path: &Path) {
-        self.lock().remove(path);
+    /// Makes the next opening of a blob look at the disk again. Readers that have the file open keep it.
+    pub(super) fn forget(&self, key: BlobKey) {
+        self.lock().remove(&key);
     }
 
     /// How many files are open, and how many may be open; `None` if there is no limit.
     pub(super) fn count(&self) -> Option<(usize, usize)> {
-        let open = self.lock().values().filter(|file| file.strong_count() > 0).count();
+        let open = self.lock().values().filter(|slot| slot.strong_count() > 0).count();
         (self.most < usize::MAX).then_some((open, self.most))
     }
 
-    /// The file at `path`. The lock is held while the file is opened. So no file is opened twice, and no file that was
-    /// removed meanwhile is remembered.
-    fn open(&self, path: &Path) -> Result<Arc<OpenFile>, StoreError> {
-        let mut files = self.lock();
-        if let Some(open) = files.get(path).and_then(Weak::upgrade) {
-            return Ok(open);
+    /// The slot of a blob. The lock is never held while a file is opened, because a disk may take any time for that.
+    fn slot(&self, key: BlobKey) -> Option<Arc<Slot>> {
+        let mut slots = self.lock();
+        if let Some(slot) = slots.get(&key).and_then(Weak::upgrade) {
+            return Some(slot);
         }
-        files.retain(|_, file| file.strong_count() > 0);
-        if files.len() >= self.most {
-            return Err(StoreError::OutOfDescriptors { path: path.to_owned() });
+        slots.retain(|_, slot| slot.strong_count() > 0);
+        if slots.len() >= self.most {
+            return None;
         }
-        let file = File::open(path).map_err(|error| StoreError::io("open", path, error))?;
-        // A hint that makes the kernel read further ahead. Without it reading works, but is slower from a cold disk.
-        let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Sequential);
-        let file = Arc::new(OpenFile(file));
-        files.insert(path.to_owned(), Arc::downgrade(&file));
-        Ok(file)
+        let slot = Arc::new(Slot::default());
+        slots.insert(key, Arc::downgrade(&slot));
+        Some(slot)
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<PathBuf, Weak<OpenFile>>> {
-        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, HashMap<BlobKey, Weak<Slot>>> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl DiskBlob {
-    pub(super) fn open(path: PathBuf, reading: Reading) -> Result<Option<Self>, StoreError> {
-        let failed = |error| StoreError::io("open", &path, error);
-        let file = match reading.open.open(&path) {
-            Ok(file) => file,
+    pub(super) async fn open(key: BlobKey, reading: Reading) -> Result<Option<Self>, StoreError> {
+        let Reading { root, calls, open, buffers, readers } = reading;
+        let name = directory::bundle(key);
+        let path = root.shown(&name);
+        let Some(slot) = open.slot(key) else { return Err(StoreError::OutOfDescriptors { path }) };
+        let opened = slot.0.get_or_try_init(|| calls.run(move || OpenFile::open(&root, &name).map(Arc::new)));
+        let file = match opened.await {
+            Ok(file) => Arc::clone(file),
             Err(StoreError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
                 return Ok(None);
             }
             Err(error) => return Err(error),
         };
-        let size_bytes = file.0.metadata().map_err(failed)?.len();
-        let reader = Reader { file, path, buffers: reading.buffers, others: reading.readers.one_more() };
-        Ok(Some(Self { reader: Arc::new(reader), size_bytes }))
+        let reader = Reader { file, _slot: slot, path, calls, buffers, others: readers.one_more() };
+        Ok(Some(Self { reader: Arc::new(reader) }))
+    }
+}
+
+impl OpenFile {
+    /// Opens without waiting for a pipe and without following a link: the store made neither.
+    fn open(root: &Root, name: &Path) -> Result<Self, StoreError> {
+        let failed = |error| StoreError::io("open", root.shown(name), error);
+        let file = root.open(name, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK, "open")?;
+        let found = file.metadata().map_err(failed)?;
+        if !found.is_file() {
+            return Err(failed(io::Error::other("it is not a regular file")));
+        }
+        // A hint that makes the kernel read further ahead. Without it reading works, but is slower from a cold disk.
+        let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Sequential);
+        Ok(Self { file, size_bytes: found.len() })
     }
 }
 
 impl StoredBlob for DiskBlob {
     fn size_bytes(&self) -> u64 {
-        self.size_bytes
+        self.reader.file.size_bytes
     }
 
     fn read(self: Box<Self>, range: Range<u64>) -> BoxStream<'static, Result<Bytes, StoreError>> {
@@ -138,12 +169,14 @@ impl StoredBlob for DiskBlob {
 
 impl Reader {
     async fn read(self: Arc<Self>, piece: Range<u64>) -> Result<Bytes, StoreError> {
-        blocking(move || {
-            let length = usize::try_from(piece.end - piece.start).unwrap_or(usize::MAX);
-            read_exactly(&self.file.0, piece.start, self.buffers.take(length))
-                .map_err(|error| StoreError::io("read", &self.path, error))
-        })
-        .await
+        let calls = self.calls.clone();
+        calls
+            .run(move || {
+                let length = usize::try_from(piece.end - piece.start).unwrap_or(usize::MAX);
+                read_exactly(&self.file.file, piece.start, self.buffers.take(length))
+                    .map_err(|error| StoreError::io("read", &self.path, error))
+            })
+            .await
     }
 }
 

@@ -1,11 +1,11 @@
 //! The folders over which bundles are spread.
 
 use std::collections::HashSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use super::{StoreError, sync_folder};
+use super::StoreError;
+use super::root::Root;
 
 /// Remembers which folders are certain to survive power loss.
 #[derive(Debug, Default)]
@@ -16,13 +16,16 @@ pub(super) struct ShardFolders {
 impl ShardFolders {
     /// Creates the folder if it is missing, and returns once its name is durable. It is not enough that the folder
     /// exists: another upload may have made it a moment ago, and may not have synced it yet.
-    pub(super) fn ensure(&self, shard: &Path) -> Result<(), StoreError> {
+    pub(super) fn ensure(&self, root: &Root, shard: &Path) -> Result<(), StoreError> {
         let mut durable = self.durable.lock().unwrap_or_else(PoisonError::into_inner);
-        if durable.contains(shard) && shard.is_dir() {
+        if durable.contains(shard) && root.is_folder(shard) {
             return Ok(());
         }
-        fs::create_dir_all(shard).map_err(|error| StoreError::io("create", shard, error))?;
-        shard.parent().map_or(Ok(()), sync_folder)?;
+        if let Some(parent) = shard.parent() {
+            root.make_folder(parent)?;
+        }
+        root.make_folder(shard)?;
+        root.sync_folder_of(shard)?;
         durable.insert(shard.to_owned());
         Ok(())
     }

@@ -1,19 +1,25 @@
 //! Writes a blob as it arrives. One task receives bytes while a blocking task writes the bytes before them.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io::{self, IoSlice, Write};
 use std::mem;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use cloakroom_core::resource::BlobKey;
+use rustix::fs::OFlags;
 use tokio::task::JoinHandle;
 
+use super::StoreError;
 use super::batch::Batch;
+use super::calls::Calls;
 use super::counter::{Counted, Counter};
+use super::directory;
+use super::root::Root;
 use super::shards::ShardFolders;
-use super::{StoreError, blocking, sync_folder};
+use crate::place::Place;
 use crate::store::BlobWriter;
 
 /// How many bytes are handed to the blocking task at a time: enough to make this cheap. An upload holds at most two
@@ -26,9 +32,8 @@ const BATCHES_GOAL: usize = 2 << 20;
 const FLUSH_BYTES: u64 = 64 << 20;
 
 pub(super) struct DiskWriter {
-    from: PathBuf,
-    to: PathBuf,
-    shards: Arc<ShardFolders>,
+    key: BlobKey,
+    shared: Shared,
     batch: Batch,
     writing: Writing,
     flushing: Option<JoinHandle<Result<(), StoreError>>>,
@@ -37,10 +42,19 @@ pub(super) struct DiskWriter {
 }
 
 /// The parts that all uploads of one store share.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(super) struct Shared {
-    pub(super) shards: Arc<ShardFolders>,
+    root: Arc<Root>,
+    place: Place,
+    calls: Calls,
+    shards: Arc<ShardFolders>,
     arriving: Counter,
+}
+
+impl Shared {
+    pub(super) fn new(root: Arc<Root>, place: Place, calls: Calls) -> Self {
+        Self { root, place, calls, shards: Arc::default(), arriving: Counter::default() }
+    }
 }
 
 /// The state of the file: either it is here, or the blocking task has it. After a failure neither has it.
@@ -56,22 +70,19 @@ struct OpenFile {
 }
 
 impl DiskWriter {
-    pub(super) fn create(from: PathBuf, to: PathBuf, shared: Shared) -> Result<Self, StoreError> {
-        let file = OpenOptions::new()
-            .create_new(true)
-            .write(true)
-            .open(&from)
-            .map_err(|error| StoreError::io("create", &from, error))?;
-        let file = OpenFile { file, path: from.clone() };
+    pub(super) fn create(key: BlobKey, shared: Shared) -> Result<Self, StoreError> {
+        let name = directory::incoming(key);
+        let file = shared.root.open(&name, OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY, "create")?;
+        let file = OpenFile { file, path: shared.root.shown(&name) };
+        let arriving = shared.arriving.one_more();
         Ok(Self {
-            from,
-            to,
-            shards: shared.shards,
+            key,
+            shared,
             batch: Batch::default(),
             writing: Writing::Idle(file),
             flushing: None,
             since_flush: 0,
-            arriving: shared.arriving.one_more(),
+            arriving,
         })
     }
 
@@ -89,10 +100,10 @@ impl DiskWriter {
         self.flush_early(&file).await?;
         self.since_flush += self.batch.length() as u64;
         let batch = self.batch.take();
-        self.writing = Writing::Busy(tokio::task::spawn_blocking(move || {
+        self.writing = Writing::Busy(self.shared.calls.begin(move || {
             file.append(&batch)?;
             Ok(file)
-        }));
+        })?);
         Ok(())
     }
 
@@ -108,7 +119,7 @@ impl DiskWriter {
         let path = file.path.clone();
         let file = file.file.try_clone().map_err(|error| StoreError::io("open", &path, error))?;
         let sync = move || file.sync_data().map_err(|error| StoreError::io("sync", &path, error));
-        self.flushing = Some(tokio::task::spawn_blocking(sync));
+        self.flushing = Some(self.shared.calls.begin_sync(sync)?);
         Ok(())
     }
 
@@ -132,8 +143,9 @@ impl BlobWriter for DiskWriter {
         self.hand_over().await?;
         let file = self.idle().await?;
         self.flushed().await?;
-        let (from, to, shards) = (self.from, self.to, self.shards);
-        blocking(move || publish(&file.file, &from, &to, &shards)).await
+        let (key, shared) = (self.key, self.shared);
+        let calls = shared.calls.clone();
+        calls.begin_sync(move || publish(&file, key, &shared))?.await.map_err(|_| StoreError::Stopping)?
     }
 }
 
@@ -159,11 +171,16 @@ fn write_all(file: &mut File, batch: &[Bytes]) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes the bytes durable, then the name, then the folder of the name. An acknowledgement needs this order.
-fn publish(file: &File, from: &Path, to: &Path, shards: &ShardFolders) -> Result<(), StoreError> {
-    file.sync_data().map_err(|error| StoreError::io("sync", from, error))?;
-    let shard = to.parent().unwrap_or(to);
-    shards.ensure(shard)?;
-    fs::rename(from, to).map_err(|error| StoreError::io("move into place", from, error))?;
-    sync_folder(shard)
+/// Makes the bytes durable, then the name, then the folder of the name. An acknowledgement needs this order, and a
+/// folder that is still at its path.
+fn publish(file: &OpenFile, key: BlobKey, shared: &Shared) -> Result<(), StoreError> {
+    let Shared { root, place, shards, .. } = shared;
+    file.file.sync_data().map_err(|error| StoreError::io("sync", &file.path, error))?;
+    let to = directory::bundle(key);
+    if let Some(shard) = to.parent() {
+        shards.ensure(root, shard)?;
+    }
+    root.rename(&directory::incoming(key), &to)?;
+    root.sync_folder_of(&to)?;
+    Ok(place.look()?)
 }

@@ -111,10 +111,11 @@ pub(super) fn report(swept: &Swept) -> SweepReport {
     SweepReport {
         deleted: swept.deleted.iter().map(|(reason, count)| ((*reason).into(), *count)).collect(),
         kept: swept.kept.iter().map(|(why, count)| ((*why).into(), *count)).collect(),
-        held: swept.held,
+        held: swept.held.values().sum(),
+        held_in: swept.held.clone(),
         interrupted_uploads: swept.recovered.uploads,
         interrupted_deletions: swept.recovered.deletions,
-        stray_files: swept.recovered.orphans,
+        stray_files: swept.recovered.strays,
         forgotten_tombstones: swept.forgotten.expired,
         dropped_tombstones: swept.forgotten.dropped,
     }

@@ -4,10 +4,10 @@ use axum::extract::Query;
 use jiff::Timestamp;
 
 use super::QueryPairs;
-use crate::cleaner::{Decision, KeepReason};
+use crate::cleaner::{Decision, KeepReason, Released, SweepRequest};
 use crate::http::error::ApiError;
 use crate::http::routes::LONGEST_SHOWN;
-use cloakroom_core::protocol::admin::{DUE, MAX_PAGE, StagedResource, query};
+use cloakroom_core::protocol::admin::{DUE, EVERYWHERE, MAX_PAGE, StagedResource, query};
 use cloakroom_core::protocol::problem::Code;
 use cloakroom_core::resource::{Owner, OwnerKind, ResourceId};
 use cloakroom_core::text::excerpt;
@@ -40,6 +40,17 @@ pub(super) fn pairs(query: QueryPairs) -> Result<Vec<(String, String)>, ApiError
 pub(super) fn only_unused(pairs: &[(String, String)]) -> Result<bool, ApiError> {
     refuse_unknown(pairs, &[query::UNUSED])?;
     flag(pairs, query::UNUSED)
+}
+
+/// What a sweep is asked for beyond its rules.
+pub(super) fn sweep_request(pairs: &[(String, String)]) -> Result<SweepRequest, ApiError> {
+    refuse_unknown(pairs, &[query::STRAYS, query::RELEASE_HELD])?;
+    let releases = match single(pairs, query::RELEASE_HELD)? {
+        None => Released::Nothing,
+        Some(EVERYWHERE) => Released::All,
+        Some(namespace) => Released::Namespace(namespace.to_owned()),
+    };
+    Ok(SweepRequest { removes_strays: flag(pairs, query::STRAYS)?, releases })
 }
 
 impl Filter {

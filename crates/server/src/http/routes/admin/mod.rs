@@ -165,16 +165,25 @@ fn log_removal(name: &RowName, admin: &Administrator) {
 /// Sweep now, and report what the sweep did. The answer comes when the sweep is over.
 #[utoipa::path(
     post, path = "/admin/v1/sweeps", operation_id = "sweep", tag = "admin", security(("adminToken" = [])),
+    params(
+        ("strays" = Option<bool>, Query, description = "true: also remove the bundles without a resource that the status counts, whatever their age"),
+        ("releaseHeld" = Option<String>, Query, description = "end the hour of the guard against mass deletion for this namespace, or for all"),
+    ),
     responses(
         (status = 200, description = "what it did", body = SweepReport),
+        (status = 400, description = "invalid-parameter"),
         (status = 401, description = "unauthorized: no admin token, or the wrong one"),
         (status = 403, description = "admin-off: this server has no --admin-token-file"),
         (status = 500, description = "internal: the sweep failed"),
         (status = 503, description = "overloaded, not-writable"),
     )
 )]
-async fn sweep(Administrator { admin, .. }: Administrator) -> Result<Json<SweepReport>, ApiError> {
-    let swept = admin.cleaner.sweep().await.map_err(|_| ApiError::shutting_down())?;
+async fn sweep(
+    Administrator { admin, .. }: Administrator,
+    query: QueryPairs,
+) -> Result<Json<SweepReport>, ApiError> {
+    let request = filter::sweep_request(&filter::pairs(query)?)?;
+    let swept = admin.cleaner.sweep(request).await.map_err(|_| ApiError::shutting_down())?;
     Ok(Json(describe::report(&swept?)))
 }
 

@@ -45,6 +45,8 @@ pub(super) async fn status(
         cluster: cluster(state.identity.last()),
         unreadable_resources: set_aside.count as u64,
         unreadable: set_aside.first.into_iter().map(unreadable).collect(),
+        strays: stock.strays,
+        stray_bytes: stock.stray_bytes,
         watches: state.owners.watches().into_iter().map(watch).collect(),
         stored_bytes: stock.stored_bytes,
         free_bytes: stock.free_bytes,

@@ -1,6 +1,7 @@
 //! Uploads in v0: `multipart/form-data` with the bundle and its owner.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use axum::Json;
 use axum::body::{Body, HttpBody as _};
@@ -69,8 +70,20 @@ async fn stage(
     body: Body,
     measured: UploadMeasurement,
 ) -> Result<SubmittedResourceIdAndSecret, ApiError> {
-    let settings = &state.settings;
+    let settings = Arc::clone(&state.settings);
     let uploader = settings.upload_auth.identify(&headers, &settings.token_hint).await?;
+    let staged = stage_from(&uploader, state, peer, headers, body, measured).await;
+    staged.map_err(|error| settings.upload_auth.refuse_identified(error))
+}
+
+async fn stage_from(
+    uploader: &Uploader,
+    state: AppState,
+    peer: SocketAddr,
+    headers: HeaderMap,
+    body: Body,
+    measured: UploadMeasurement,
+) -> Result<SubmittedResourceIdAndSecret, ApiError> {
     let mut parser = Parser::new(&boundary_of(content_type(&headers)?)?, Limits::default());
     state.staging.check_size(body.size_hint().exact().unwrap_or(0).saturating_sub(FORM_BYTES))?;
     let Sender { address, proxy } = state.settings.trusted_proxies.sender(peer.ip(), &headers);
@@ -80,7 +93,7 @@ async fn stage(
     let mut form = Form::new(state.staging.clone(), uploaded_by.clone(), holder);
     // The admission must live until the resource is ready or the upload is over.
     let (terms, _admission) =
-        match receive(&mut form, &mut parser, Receiver::new(body), (&state, &uploader)).await {
+        match receive(&mut form, &mut parser, Receiver::new(body), (&state, uploader)).await {
             Ok(agreed) => agreed,
             Err(error) => {
                 if let Some(upload) = form.take_upload() {

@@ -1,6 +1,7 @@
 //! Uploads in v1.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use axum::Json;
 use axum::body::{Body, HttpBody as _};
@@ -12,6 +13,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 
 use super::parameters::Parameters;
+use crate::http::auth::Uploader;
 use crate::http::error::ApiError;
 use crate::http::measure::not_stored;
 use crate::http::proxies::Sender;
@@ -118,9 +120,20 @@ async fn stage(request: Request) -> Result<Response, ApiError> {
 
 /// Stages a bundle. Whatever can be refused is refused before a byte of the body is read.
 async fn take(request: Request, measured: UploadMeasurement) -> Result<Response, ApiError> {
+    let settings = Arc::clone(&request.state.settings);
+    let uploader = settings.upload_auth.identify(&request.headers, &settings.token_hint).await?;
+    take_from(&uploader, request, measured)
+        .await
+        .map_err(|error| settings.upload_auth.refuse_identified(error))
+}
+
+async fn take_from(
+    uploader: &Uploader,
+    request: Request,
+    measured: UploadMeasurement,
+) -> Result<Response, ApiError> {
     let Request { state, peer, headers, query, file_name, body } = request;
     let settings = &state.settings;
-    let uploader = settings.upload_auth.identify(&headers, &settings.token_hint).await?;
     let Sender { address, proxy } = settings.trusted_proxies.sender(peer.ip(), &headers);
     let uploaded_by = uploader.called(address);
     refuse_wrong_kind(&headers)?;
@@ -128,7 +141,7 @@ async fn take(request: Request, measured: UploadMeasurement) -> Result<Response,
         ApiError::new(Code::InvalidParameter, format!("the query cannot be read: {error}"))
     })?;
     let Parameters { owner, lifetime } = Parameters::parse(&pairs, settings)?;
-    settings.upload_auth.permit(&uploader, &owner).await?;
+    settings.upload_auth.permit(uploader, &owner).await?;
     // The admission must live until the resource is ready or the upload is over.
     let _admission = state.owners.admit(&owner).await?;
     let terms = Terms { owner, lifetime, expected_sha256: announced_digest(&headers)? };

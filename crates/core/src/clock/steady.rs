@@ -1,10 +1,10 @@
-//! Measures time so that changes of the wall clock delete nothing too early.
+//! Measures time so that changes of the wall clock end nothing too early.
 
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use cloakroom_core::clock::Clock;
+use super::Clock;
 
 /// If the wall clock and the monotonic clock differ by more than this, the wall clock was set. A smaller difference is
 /// drift.
@@ -12,7 +12,7 @@ const JUMP: SignedDuration = SignedDuration::from_secs(60);
 
 /// Watches the wall clock for jumps.
 #[derive(Debug)]
-pub(super) struct SteadyTime {
+pub struct SteadyTime {
     wall: Timestamp,
     monotonic: Duration,
     /// All jumps since the start, the oldest first.
@@ -20,12 +20,13 @@ pub(super) struct SteadyTime {
 }
 
 impl SteadyTime {
-    pub(super) fn new(clock: &dyn Clock) -> Self {
+    /// Begins to watch now.
+    pub fn new(clock: &dyn Clock) -> Self {
         Self { wall: clock.now(), monotonic: clock.monotonic(), jumps: Vec::new() }
     }
 
     /// The present time by the wall clock, and what it would be without its jumps.
-    pub(super) fn read(&mut self, clock: &dyn Clock) -> Readings {
+    pub fn read(&mut self, clock: &dyn Clock) -> Readings {
         let (wall, monotonic) = (clock.now(), clock.monotonic());
         let passed = SignedDuration::try_from(monotonic.saturating_sub(self.monotonic)).unwrap_or_default();
         let jump = wall.duration_since(self.wall) - passed;
@@ -64,8 +65,7 @@ impl Readings {
     }
 
     /// The time of a clock that jumped forward by `seconds`.
-    #[cfg(test)]
-    pub(super) fn with_jump(now: Timestamp, seconds: i64) -> Self {
+    pub fn with_jump(now: Timestamp, seconds: i64) -> Self {
         Self::new(now, &[SignedDuration::from_secs(seconds)])
     }
 
@@ -88,11 +88,13 @@ impl Readings {
         self.all.iter().copied().find(|reading| *reading >= moment)
     }
 
-    pub(super) fn earliest(&self) -> Timestamp {
+    /// The earliest of these times.
+    pub fn earliest(&self) -> Timestamp {
         self.all.first().copied().unwrap_or(Timestamp::MIN)
     }
 
-    pub(super) fn wall(&self) -> Timestamp {
+    /// The present time as the wall clock is set now.
+    pub fn wall(&self) -> Timestamp {
         self.wall
     }
 }

@@ -1,0 +1,76 @@
+//! Downloads that can be ended from outside. A client that takes nothing more is never asked for the next piece, so what the
+//! download holds is taken away from it.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures_util::stream::BoxStream;
+use futures_util::task::AtomicWaker;
+use futures_util::{Stream, StreamExt as _};
+
+use super::lease::Lease;
+use super::transfers::Transfer;
+use crate::store::StoreError;
+
+/// What a download reads and holds. The fields are dropped in this order: whoever waits for the end of the transfer finds
+/// the blob closed and the lease free.
+pub(super) struct Held {
+    pub(super) pieces: BoxStream<'static, Result<Bytes, StoreError>>,
+    pub(super) _lease: Lease,
+    pub(super) transfer: Transfer,
+}
+
+/// A download that is being read, for the one who may cut it off.
+pub(super) struct Reading {
+    /// `None` once it has ended, or was cut off.
+    held: Mutex<Option<Held>>,
+    waker: AtomicWaker,
+}
+
+/// The bytes of a download.
+pub(super) struct Pieces {
+    reading: Arc<Reading>,
+    is_over: bool,
+}
+
+impl Reading {
+    pub(super) fn new(held: Held) -> Arc<Self> {
+        Arc::new(Self { held: Mutex::new(Some(held)), waker: AtomicWaker::new() })
+    }
+
+    /// Lets go of everything. The next piece is an error.
+    pub(super) fn cut_off(&self) {
+        let held = self.held().take();
+        drop(held);
+        self.waker.wake();
+    }
+
+    fn held(&self) -> MutexGuard<'_, Option<Held>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Pieces {
+    pub(super) fn new(reading: Arc<Reading>) -> Self {
+        Self { reading, is_over: false }
+    }
+}
+
+impl Stream for Pieces {
+    type Item = Result<Bytes, StoreError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if self.is_over {
+            return Poll::Ready(None);
+        }
+        self.reading.waker.register(context.waker());
+        let polled = match self.reading.held().as_mut() {
+            Some(held) => held.pieces.poll_next_unpin(context),
+            None => Poll::Ready(Some(Err(StoreError::Deleted))),
+        };
+        self.is_over = matches!(polled, Poll::Ready(None | Some(Err(_))));
+        polled
+    }
+}

@@ -1,0 +1,148 @@
+//! Bytes without a row. Bytes that were never acknowledged go at once, and so do those of a tombstone. A whole bundle may
+//! belong to a ledger that was lost: it is a *stray*, and waits for that ledger before it goes.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::{AccessError, Parts, UploadError};
+use crate::ledger::{Authority, Epoch, Stray};
+use crate::store::{BlobFacts, StoreError};
+use cloakroom_core::clock::Readings;
+use cloakroom_core::resource::{BlobKey, State};
+use cloakroom_core::size::format_size;
+use cloakroom_core::text::chain;
+
+/// How many strays one change of the ledger notes, because uploads wait for that change.
+const TOGETHER: usize = 1000;
+
+/// When strays go.
+#[derive(Debug, Clone, Copy)]
+pub enum StraysGo {
+    /// As soon as a listing has found them this long ago, and they are that old themselves.
+    After(Duration),
+    /// Now: an admin has seen them, and wants them gone.
+    Now,
+}
+
+impl Parts {
+    /// Removes bytes that were never acknowledged, and bytes of tombstones. Notes strays. Returns how many were removed.
+    pub(super) async fn sort_out(&self, with_bytes: Vec<BlobKey>, term: Epoch) -> Result<u64, AccessError> {
+        let (mut removed, mut found) = (0, Vec::new());
+        let seen_at = self.clock.now();
+        for key in with_bytes {
+            let facts = match self.ledger.state(key.resource()).await? {
+                Some(State::Deleted) => None,
+                Some(_) => continue,
+                None => match self.storage.blobs.facts(key).await {
+                    Ok(facts) => facts,
+                    Err(error) => {
+                        tell_of_failure(key, &error);
+                        continue;
+                    }
+                },
+            };
+            match facts {
+                Some(BlobFacts { size_bytes, .. }) => found.push(Stray { key, size_bytes, seen_at }),
+                None => removed += u64::from(self.remove_unknown(key, term).await),
+            }
+        }
+        self.note_strays(found).await?;
+        Ok(removed)
+    }
+
+    /// While the id of any row is damaged, bytes without a row may be the bytes of that row, and stay.
+    pub(super) async fn keep_unknown(&self, with_bytes: Vec<BlobKey>) -> Result<(), AccessError> {
+        let mut kept = 0_u64;
+        for key in with_bytes {
+            let state = self.ledger.state(key.resource()).await?;
+            kept += u64::from(state.is_none_or(|state| state == State::Deleted));
+        }
+        if kept > 0 {
+            tracing::warn!(
+                bundles = kept,
+                "bytes that the ledger does not know are kept, because they may belong to rows with damaged ids: remove \
+                 those rows with cloakroom rm, or mend their ids"
+            );
+        }
+        Ok(())
+    }
+
+    /// Makes the strays of the ledger those that were just found. A stray that was known stays known since then.
+    async fn note_strays(&self, found: Vec<Stray>) -> Result<(), AccessError> {
+        let known: BTreeSet<BlobKey> =
+            self.ledger.strays().await?.into_iter().map(|stray| stray.key).collect();
+        let here: BTreeSet<BlobKey> = found.iter().map(|stray| stray.key).collect();
+        let gone: Vec<BlobKey> = known.difference(&here).copied().collect();
+        let new: Vec<Stray> = found.into_iter().filter(|stray| !known.contains(&stray.key)).collect();
+        if !new.is_empty() {
+            tracing::warn!(
+                bundles = new.len(),
+                "found bundles without a resource, {} in all: the ledger may have been lost or replaced. They stay for \
+                 --stray-age: put the ledger back, or remove them with cloakroom clean --strays",
+                format_size(new.iter().map(|stray| stray.size_bytes).sum())
+            );
+        }
+        for new in new.chunks(TOGETHER) {
+            self.ledger.note_strays(new.to_vec(), Vec::new()).await?;
+        }
+        for gone in gone.chunks(TOGETHER) {
+            self.ledger.note_strays(Vec::new(), gone.to_vec()).await?;
+        }
+        Ok(())
+    }
+
+    /// Removes the strays whose time has come. Returns how many.
+    pub(super) async fn remove_strays(&self, go: StraysGo, term: Epoch) -> Result<u64, AccessError> {
+        if self.ledger.taken().await?.strays.resources == 0 {
+            return Ok(0);
+        }
+        let (now, mut removed) = (self.readings(), Vec::new());
+        for stray in self.ledger.strays().await? {
+            match self.is_due(&stray, go, &now).await {
+                // It belongs to a row again, or is removed already. The next listing notes that.
+                Ok(true) if self.ledger.state(stray.key.resource()).await?.is_some() => {}
+                Ok(true) if self.remove_unknown(stray.key, term).await => removed.push(stray.key),
+                Ok(_) => {}
+                Err(error) => tell_of_failure(stray.key, &error),
+            }
+        }
+        for gone in removed.chunks(TOGETHER) {
+            self.ledger.note_strays(Vec::new(), gone.to_vec()).await?;
+        }
+        Ok(removed.len() as u64)
+    }
+
+    async fn is_due(&self, stray: &Stray, go: StraysGo, now: &Readings) -> Result<bool, StoreError> {
+        let StraysGo::After(age) = go else { return Ok(true) };
+        if !now.passed_since(stray.seen_at, age) {
+            return Ok(false);
+        }
+        let facts = self.storage.blobs.facts(stray.key).await?;
+        Ok(facts.is_none_or(|facts| now.passed_since(facts.changed_at, age)))
+    }
+
+    /// Removes bytes that have no row, or only a tombstone. Returns `false` if they stay for now.
+    async fn remove_unknown(&self, key: BlobKey, term: Epoch) -> bool {
+        let id = key.resource();
+        let removed = match self.ledger.state(id).await {
+            Ok(Some(State::Deleted)) => {
+                self.storage.blobs.abort(key, None).await.map(|()| true).map_err(UploadError::from)
+            }
+            Ok(_) => self.remove_unacknowledged(id, Authority::Cleaner(term)).await,
+            Err(error) => Err(error.into()),
+        };
+        match &removed {
+            Ok(true) => tracing::warn!(resource_id = %id, "removed bytes that the ledger does not know"),
+            Ok(false) => {}
+            Err(error) => tell_of_failure(key, error),
+        }
+        removed.unwrap_or(false)
+    }
+}
+
+fn tell_of_failure(key: BlobKey, error: &dyn std::error::Error) {
+    tracing::warn!(
+        resource_id = %key.resource(), error = %chain(error),
+        "could not remove bytes that the ledger does not know"
+    );
+}
