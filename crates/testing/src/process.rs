@@ -175,9 +175,16 @@ impl Cloakroom {
         assert!(Command::new("kill").args([&format!("-{name}"), &pid]).status().unwrap().success());
     }
 
-    /// Waits for the end.
+    /// Waits for the end, which has to come in time.
     pub fn wait(&mut self) -> ExitStatus {
-        self.child.wait().unwrap()
+        let began = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(began.elapsed() < BOUND, "it did not end: {}", self.log());
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// `kill -9`, at once.
