@@ -20,8 +20,8 @@ pub fn trials() -> Vec<Trial> {
     )]
 }
 
-/// A file system with open files does not become read-only on demand. So the folder is mounted over itself, read-only: the
-/// server's open ledger can still be written, but no file can be made or removed.
+/// A file system with open files does not become read-only on demand. So what the store writes to is mounted over itself,
+/// read-only: the server's open ledger can still be written, but no bundle can be made or removed.
 fn a_disk_that_becomes_read_only_is_named_and_what_is_staged_is_served() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -41,7 +41,9 @@ fn a_disk_that_becomes_read_only_is_named_and_what_is_staged_is_served() {
         let bundle = server.url(&format!("/api/v1/resources/{}", ticket.resource_id));
         let with_ticket = |request: RequestBuilder| request.bearer_auth(&ticket.resource_secret);
 
-        in_its_mounts(&server, "mount --bind \"$0\" \"$0\" && mount -o remount,bind,ro \"$0\"", &data);
+        let read_only = "for name in incoming bundles reserve; do \
+                         mount --bind \"$0/$name\" \"$0/$name\" && mount -o remount,bind,ro \"$0/$name\" || exit 1; done";
+        in_its_mounts(&server, read_only, &data);
         for request in [upload(), with_ticket(client.delete(&bundle))] {
             let answer = request.send().await.unwrap();
             let problem: Problem = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
@@ -56,7 +58,7 @@ fn a_disk_that_becomes_read_only_is_named_and_what_is_staged_is_served() {
         assert_eq!(shown.status.code(), Some(0), "{}", stderr(&shown));
         assert!(server.log().contains("the data directory cannot be written"), "{}", server.log());
 
-        in_its_mounts(&server, "umount -l \"$0\"", &data);
+        in_its_mounts(&server, "umount -l \"$0/incoming\" \"$0/bundles\" \"$0/reserve\"", &data);
         let cleaned = administer(&server, &tokens, &["clean"]);
         assert_eq!(cleaned.status.code(), Some(0), "{}", stderr(&cleaned));
         let gone = with_ticket(client.get(&bundle)).send().await.unwrap();

@@ -272,6 +272,7 @@ fn check_times(args: &ServeArgs) -> anyhow::Result<()> {
         ("--cleanup-interval", Some(args.lifecycle.cleanup_interval)),
         ("--max-unused", Some(args.lifecycle.max_unused)),
         ("--max-age", args.lifecycle.max_age),
+        ("--stray-age", Some(args.lifecycle.stray_age)),
     ];
     match times.iter().find(|(_, time)| time.is_some_and(|time| time.get().is_zero())) {
         Some((flag, _)) => refuse!("{flag} is zero: give a time, such as 30s"),

@@ -79,7 +79,7 @@ fn owners(settings: &ServeSettings) -> [Line; 3] {
     [("owners", asked), ("namespaces", namespaces), ("owner kinds", settings.http.owner_kinds.to_string())]
 }
 
-fn lifecycle(settings: &ServeSettings) -> [Line; 7] {
+fn lifecycle(settings: &ServeSettings) -> [Line; 9] {
     let policy = &settings.policy;
     let finished = policy.finished_owner_retention.map_or_else(|| "ever".to_owned(), format_duration);
     [
@@ -88,6 +88,11 @@ fn lifecycle(settings: &ServeSettings) -> [Line; 7] {
         ("greatest age", policy.max_age.map_or_else(|| "off".to_owned(), format_duration)),
         ("orphan grace", format_duration(policy.orphan_grace)),
         ("finished owners", format!("count as owners for {finished}")),
+        (
+            "after a deletion",
+            format!("downloads go on for {}", format_duration(settings.limits.deletion_wait)),
+        ),
+        ("stray age", format_duration(policy.stray_age)),
         ("a sweep every", format_duration(settings.cleanup_interval)),
         (
             "mass deletion",

@@ -1,7 +1,7 @@
 //! The guard against mass deletion. If more than half of the owners of a namespace vanish at once, this is more likely a
 //! mistake than the truth. If it happens in most namespaces, the cluster is more likely another one.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::time::Duration;
 
 #[cfg(test)]
@@ -45,7 +45,8 @@ pub(super) enum Allowance {
 pub(super) struct Allowances {
     everywhere: Allowance,
     of_namespaces: BTreeMap<String, Allowance>,
-    released: Released,
+    released: BTreeSet<String>,
+    is_all_released: bool,
 }
 
 /// For what an admin ends the hour.
@@ -65,6 +66,10 @@ pub enum Released {
 pub(super) struct Guard {
     everywhere: Option<Duration>,
     namespaces: BTreeMap<String, Duration>,
+    /// Namespaces whose findings an admin has called right, until they are over.
+    released: BTreeSet<String>,
+    /// The same for all findings.
+    is_all_released: bool,
 }
 
 /// How many of a number seem to be lost.
@@ -81,9 +86,10 @@ impl Guard {
     pub(super) fn judge(
         &mut self,
         namespaces: &BTreeMap<String, Census>,
-        released: &Released,
+        release: &Released,
         now: Duration,
     ) -> Allowances {
+        self.release(release, namespaces);
         let everywhere = self.judge_everywhere(namespaces, now);
         let mut of_namespaces = BTreeMap::new();
         for (namespace, census) in namespaces {
@@ -112,8 +118,11 @@ impl Guard {
             }
         }
         self.namespaces.retain(|namespace, _| namespaces.contains_key(namespace));
-        self.release(released);
-        Allowances { everywhere, of_namespaces, released: released.clone() }
+        let (released, is_all_released) = (self.released.clone(), self.is_all_released);
+        if is_all_released && everywhere == Allowance::All && of_namespaces.is_empty() {
+            self.is_all_released = false;
+        }
+        Allowances { everywhere, of_namespaces, released, is_all_released }
     }
 
     fn judge_everywhere(&mut self, namespaces: &BTreeMap<String, Census>, now: Duration) -> Allowance {
@@ -138,12 +147,15 @@ impl Guard {
         allowance
     }
 
-    fn release(&mut self, released: &Released) {
-        match released {
+    /// Notes what an admin releases. It holds until the finding is over: one sweep may have no time to read all owners.
+    fn release(&mut self, release: &Released, namespaces: &BTreeMap<String, Census>) {
+        match release {
             Released::Nothing => {}
-            Released::Namespace(namespace) => drop(self.namespaces.remove(namespace)),
-            Released::All => *self = Self::default(),
+            Released::Namespace(namespace) => drop(self.released.insert(namespace.clone())),
+            Released::All => self.is_all_released = true,
         }
+        self.released
+            .retain(|namespace| namespaces.get(namespace).is_some_and(|census| census.loss().is_most()));
     }
 }
 
@@ -185,11 +197,7 @@ impl Census {
 impl Allowances {
     /// What is allowed for the resources of a namespace.
     pub(super) fn of(&self, namespace: &str) -> Allowance {
-        let is_released = match &self.released {
-            Released::Nothing => false,
-            Released::Namespace(released) => released == namespace,
-            Released::All => true,
-        };
+        let is_released = self.is_all_released || self.released.contains(namespace);
         if is_released {
             return Allowance::All;
         }

@@ -1,7 +1,7 @@
 //! Places for connections, limited in number. If there is no place left, the host with the most connections gives one up:
 //! one with a refusal that is held back, or else an idle one. So the connections of one host keep no other client out.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
@@ -37,20 +37,19 @@ struct Taken {
 
 #[derive(Default)]
 struct Guests {
-    /// The oldest first.
-    seated: VecDeque<Guest>,
+    /// By number, so the oldest first.
+    seated: BTreeMap<u64, Guest>,
+    /// Those of them with a refusal that is held back, and when it will be sent.
+    held_back: BTreeMap<u64, Instant>,
     /// For each connection that gave way with a refusal: when that refusal would have been sent. Until then its place
     /// counts for the host, so that it gains nothing by the early end.
     charged_until: Vec<Instant>,
 }
 
 struct Guest {
-    number: u64,
     /// Whether the connection may end while it is idle. A trusted proxy's may not: it is of many clients.
     is_single: bool,
     occupation: Occupation,
-    /// When its refusal will be sent; `None` if none is held back.
-    held_back_until: Option<Instant>,
     leave: CancellationToken,
 }
 
@@ -132,11 +131,12 @@ impl Seat {
 
     fn set_held_back(&self, until: Option<Instant>) {
         let mut taken = self.seats.taken();
-        let guests = taken.hosts.get_mut(&self.visitor.host);
-        let guest =
-            guests.and_then(|guests| guests.seated.iter_mut().find(|guest| guest.number == self.number));
-        if let Some(guest) = guest {
-            guest.held_back_until = until;
+        let Some(guests) = taken.hosts.get_mut(&self.visitor.host) else { return };
+        match until {
+            Some(until) if guests.seated.contains_key(&self.number) => {
+                guests.held_back.insert(self.number, until);
+            }
+            _ => drop(guests.held_back.remove(&self.number)),
         }
     }
 }
@@ -146,14 +146,9 @@ impl Taken {
         let number = self.next;
         self.next += 1;
         self.count += 1;
-        let guest = Guest {
-            number,
-            is_single: visitor.is_single,
-            occupation: occupation.clone(),
-            held_back_until: None,
-            leave: leave.clone(),
-        };
-        self.hosts.entry(visitor.host).or_default().seated.push_back(guest);
+        let guest =
+            Guest { is_single: visitor.is_single, occupation: occupation.clone(), leave: leave.clone() };
+        self.hosts.entry(visitor.host).or_default().seated.insert(number, guest);
         number
     }
 
@@ -163,7 +158,8 @@ impl Taken {
             return;
         }
         if let Some(guests) = self.hosts.get_mut(&host) {
-            guests.seated.retain(|guest| guest.number != number);
+            guests.seated.remove(&number);
+            guests.held_back.remove(&number);
         }
         self.forget_if_empty(host, Instant::now());
     }
@@ -188,9 +184,9 @@ impl Taken {
         });
         let Some((_, host, one)) = with_one.max_by_key(|(count, ..)| *count) else { return };
         let Some(guests) = self.hosts.get_mut(&host) else { return };
-        if let Some(guest) = guests.seated.remove(one) {
-            guests.charged_until.extend(guest.held_back_until);
-            self.leaving.insert(guest.number);
+        if let Some(guest) = guests.seated.remove(&one) {
+            guests.charged_until.extend(guests.held_back.remove(&one));
+            self.leaving.insert(one);
             guest.leave.cancel();
         }
         self.forget_if_empty(host, now);
@@ -206,10 +202,11 @@ impl Guests {
 
     /// The connection that is the first to leave: the oldest one with a refusal that is held back, or else the oldest idle
     /// one.
-    fn to_leave(&self) -> Option<usize> {
-        let held_back = self.seated.iter().position(|guest| guest.held_back_until.is_some());
-        held_back
-            .or_else(|| self.seated.iter().position(|guest| guest.is_single && !guest.occupation.has_work()))
+    fn to_leave(&self) -> Option<u64> {
+        let is_idle = |guest: &Guest| guest.is_single && !guest.occupation.has_work();
+        let idle = || self.seated.iter().find(|(_, guest)| is_idle(guest));
+        let held_back = self.held_back.keys().next().copied();
+        held_back.or_else(|| idle().map(|(number, _)| *number))
     }
 }
 

@@ -270,6 +270,10 @@ impl Owners for ClusterOwners {
         fresh
     }
 
+    fn longest_read(&self) -> Duration {
+        self.settings.call_timeout
+    }
+
     async fn cluster(&self) -> Result<ClusterIdentity, NoAnswer> {
         fresh::cluster(&self.client, self.settings.call_timeout).await.map_err(NoAnswer::Failed)
     }

@@ -14,6 +14,8 @@ mod wanted;
 mod watch;
 mod watch_status;
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 
 use cloakroom_cluster::ApiFailure;
@@ -158,6 +160,11 @@ pub trait Owners: Send + Sync {
 
     /// Asks the API server now. If the answer contradicts a watch, the watch starts again.
     async fn confirm(&self, owner: &Owner) -> Presence;
+
+    /// The longest time that [`Self::confirm`] waits for an answer.
+    fn longest_read(&self) -> Duration {
+        Duration::ZERO
+    }
 
     /// Asks the API server now which cluster it belongs to.
     async fn cluster(&self) -> Result<ClusterIdentity, NoAnswer>;

@@ -90,5 +90,6 @@ async fn what_was_interrupted_is_finished_even_if_it_cannot_be_read() {
     }
     let app = app.crash_and_restart_with(Options::default()).await;
     assert_eq!(app.rows().await, [("deleted", 1)].into());
+    assert_eq!((app.files().len(), app.clean_strays().await), (1, 1), "the one of the upload is a stray");
     assert_eq!(app.files(), Vec::<String>::new());
 }

@@ -24,7 +24,7 @@ mod strays;
 mod transfers;
 mod upload;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -38,7 +38,9 @@ use crate::store::Storage;
 use capacity::Capacity;
 use cloakroom_core::clock::{Clock, Readings, SteadyTime};
 use cloakroom_core::metrics::Metrics;
-use cloakroom_core::resource::{DeletionReason, Ready, Resource, ResourceId, ResourceSecret, RowName, State};
+use cloakroom_core::resource::{
+    DeletionReason, Ending, Ready, Resource, ResourceId, ResourceSecret, RowName, State,
+};
 use lease::Leases;
 use stock::CountedStates;
 use transfers::Transfers;
@@ -110,6 +112,8 @@ struct Parts {
     leases: Arc<Leases>,
     /// Tasks that begin and acknowledge uploads, and that clean up after uploads whose client went away.
     background: TaskTracker,
+    /// Uploads that this process began and has not acknowledged, nor removed.
+    own_uploads: Mutex<BTreeSet<ResourceId>>,
     /// Uses that could not be written. The next sweep tries again.
     unwritten_uses: Mutex<BTreeMap<ResourceId, Timestamp>>,
     /// The resource of the last look-up by a ticket, if the ledger failed in it.
@@ -145,6 +149,7 @@ impl Staging {
             transfers,
             leases,
             background,
+            own_uploads: Mutex::default(),
             unwritten_uses: Mutex::default(),
             failed_look_up: Mutex::default(),
             metrics,
@@ -180,7 +185,7 @@ impl Staging {
         }
         let ready = resource.into_ready().ok_or(AccessError::NotFound)?;
         // The next sweep deletes it; until then it is gone all the same.
-        match ready.life().ended_by_age(self.parts.limits.max_age, &self.readings()) {
+        match self.parts.ended_by_age(&ready) {
             Some(ending) => Err(AccessError::gone(id, ending)),
             None => Ok(ready),
         }
@@ -316,8 +321,17 @@ impl Parts {
         found
     }
 
+    /// Why and when a resource ended by its age alone, though no sweep has deleted it yet.
+    fn ended_by_age(&self, resource: &Resource<Ready>) -> Option<Ending> {
+        resource.life().ended_by_age(self.limits.max_age, &self.readings())
+    }
+
     fn readings(&self) -> Readings {
         self.time.lock().unwrap_or_else(PoisonError::into_inner).read(&*self.clock)
+    }
+
+    fn own_uploads(&self) -> MutexGuard<'_, BTreeSet<ResourceId>> {
+        self.own_uploads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn failed_look_up(&self) -> MutexGuard<'_, Option<ResourceId>> {

@@ -68,11 +68,33 @@ impl Parts {
     async fn give_up_interrupted(&self, term: Epoch) -> Result<u64, AccessError> {
         let mut given_up = 0;
         for id in self.all_in(State::Pending).await? {
-            if self.give_up(id, Authority::Cleaner(term)).await {
-                given_up += 1;
-            }
+            given_up += u64::from(self.give_up_interrupted_one(id, term).await);
         }
         Ok(given_up)
+    }
+
+    /// Gives up an upload that has no live lease. If another process began it, a whole bundle stays: the ledger may be an
+    /// earlier copy, and may have lost that it was acknowledged. Without its row it is a stray.
+    async fn give_up_interrupted_one(&self, id: ResourceId, term: Epoch) -> bool {
+        if self.own_uploads().contains(&id) {
+            return self.give_up(id, Authority::Cleaner(term)).await;
+        }
+        let key = BlobKey::of(id);
+        let given_up = async {
+            let by = Authority::Cleaner(term);
+            let Some(given_up) = self.ledger.give_up(id, by).await? else { return Ok(false) };
+            if self.storage.blobs.facts(key).await?.is_none() {
+                self.storage.blobs.abort(key, given_up.handle.as_ref()).await?;
+            }
+            self.ledger.bury(id).await?;
+            Ok::<bool, AccessError>(true)
+        };
+        given_up.await.unwrap_or_else(|error| {
+            tracing::warn!(
+                resource_id = %id, error = %chain(&error), "could not clean up a broken upload; the next sweep will"
+            );
+            false
+        })
     }
 
     async fn finish_deletions(&self) -> Result<u64, AccessError> {

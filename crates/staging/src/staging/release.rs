@@ -17,9 +17,15 @@ impl Staging {
     /// Deletes a resource for the holder of its ticket. It succeeds if the resource is deleted already.
     pub async fn release(&self, id: ResourceId, secret: &ResourceSecret) -> Result<(), AccessError> {
         let resource = self.parts.authorized(id, secret).await?;
-        let at = self.parts.clock.now();
-        let deletion = Deletion { id, reason: DeletionReason::Released, at, condition: Condition::Always };
-        self.parts.delete(resource.state(), deletion, Authority::Ticket).await.map(drop)
+        let state = resource.state();
+        // What has ended by its age keeps that reason, and its time.
+        let ended = resource.into_ready().and_then(|ready| self.parts.ended_by_age(&ready));
+        let (at, reason) = match ended {
+            Some(ending) => (ending.at, ending.reason),
+            None => (self.parts.clock.now(), DeletionReason::Released),
+        };
+        let deletion = Deletion { id, reason, at, condition: Condition::Always };
+        self.parts.delete(state, deletion, Authority::Ticket).await.map(drop)
     }
 
     /// Deletes a resource for an admin, even if it is in use. Returns `false` if there is no acknowledged resource of

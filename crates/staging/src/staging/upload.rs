@@ -257,6 +257,7 @@ impl Acknowledgement {
         let Terms { owner, lifetime, .. } = self.terms.clone();
         let completion = Completion { id: self.id, owner, bundle, lifetime, created_at };
         self.parts.ledger.complete(completion, lease.id()).await?;
+        self.parts.own_uploads().remove(&self.id);
         let expires_at = lifetime.expiry_if_unused(created_at);
         Ok(Staged { id: self.id, secret: self.secret.clone(), bundle, created_at, expires_at })
     }
@@ -277,6 +278,7 @@ impl Parts {
                 Err(shortage) => self.make_room(id, shortage).await?,
             }
         };
+        self.own_uploads().insert(id);
         match self.begin_blob(BlobKey::of(id), beginning.announced, &lease).await {
             Ok(writer) => Ok(Progress { writer, lease, hold }),
             Err(error) => {
@@ -330,6 +332,7 @@ impl Parts {
         let Some(given_up) = self.ledger.give_up(id, by).await? else { return Ok(false) };
         self.storage.blobs.abort(BlobKey::of(id), given_up.handle.as_ref()).await?;
         self.ledger.bury(id).await?;
+        self.own_uploads().remove(&id);
         Ok(true)
     }
 }

@@ -424,3 +424,40 @@ async fn a_folder_that_took_its_place_is_left_alone_and_told() {
     assert_eq!(content(&second, key).await.unwrap(), "of the second");
     second.check().await.unwrap();
 }
+
+fn make_pipe(path: &Path) {
+    let _ = std::fs::remove_file(path);
+    assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+}
+
+#[tokio::test]
+async fn a_pipe_in_the_place_of_the_reserve_or_the_lock_holds_nothing_up() {
+    let (store, folder) = the_disk();
+    make_pipe(&folder.path().join("reserve"));
+    assert!(matches!(store.maintain().await, Err(StoreError::Io { .. })));
+    make_pipe(&folder.path().join("lock"));
+    store.maintain().await.unwrap();
+    drop(store);
+    assert!(matches!(DataDirectory::open(folder.path()), Err(StoreError::Io { .. })));
+}
+
+#[tokio::test]
+async fn what_was_removed_from_the_folder_is_made_again_and_a_link_in_place_of_the_lock_is_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let elsewhere = folder.path().join("elsewhere");
+    std::fs::write(&elsewhere, "").unwrap();
+    let path = folder.path().join("data");
+    std::fs::create_dir(&path).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, path.join("lock")).unwrap();
+    let store = &Arc::new(DiskStore::new(DataDirectory::open(&path).unwrap()));
+    store.maintain().await.unwrap();
+    for name in ["incoming", "bundles"] {
+        std::fs::remove_dir(path.join(name)).unwrap();
+    }
+    std::fs::remove_file(path.join("lock")).unwrap();
+    store.maintain().await.unwrap();
+    assert!(std::fs::File::open(path.join("lock")).unwrap().try_lock().is_err(), "it is not locked");
+    let key = new_key();
+    commit(store, key, &[Bytes::from_static(b"jars")]).await;
+    assert_eq!(content(store, key).await.unwrap(), "jars");
+}

@@ -133,6 +133,13 @@ impl Sweeper {
             swept.failed_reads += usize::from(presence == Presence::Unknown(Unknown::Failing));
         }
         let is_failing = swept.failed_reads >= MOST_FAILED_READS;
+        if !is_failing && !left.is_empty() {
+            tracing::info!(
+                resources = left.len(),
+                "the time of one sweep was not enough to ask the API server for all owners that seem to be gone: the next \
+                 ones ask for the others"
+            );
+        }
         for (id, candidate) in left {
             if !is_failing {
                 swept.withhold(id, KeepReason::OwnerGone);

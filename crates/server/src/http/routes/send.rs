@@ -21,6 +21,7 @@ use cloakroom_core::protocol::{BUNDLE_CONTENT_TYPE, REPR_DIGEST, digest};
 use cloakroom_core::resource::{Bundle, FileName};
 use cloakroom_core::text::chain;
 use cloakroom_staging::Download;
+use cloakroom_staging::store::StoreError;
 
 /// A proxy must not store a bundle, because a secret protects it. It must not change the bytes, because they have a
 /// digest.
@@ -136,6 +137,10 @@ fn content(download: Download, range: Range<u64>, mut sending: Sending) -> Body 
     let id = download.resource().id;
     let pieces = download.read(range).inspect_ok(move |piece| sending.sent(piece.len()));
     Body::from_stream(pieces.inspect_err(move |error| {
-        tracing::error!(resource_id = %id, error = %chain(error), "a bundle could not be read");
+        if matches!(error, StoreError::Deleted) {
+            tracing::info!(resource_id = %id, "a download was cut off, because its resource was deleted");
+        } else {
+            tracing::error!(resource_id = %id, error = %chain(error), "a bundle could not be read");
+        }
     }))
 }

@@ -11,8 +11,6 @@ impl From<Arc<sqlx::Error>> for LedgerError {
         const SQLITE_CANTOPEN: i32 = 14;
         /// The code for "attempt to write a readonly database".
         const SQLITE_READONLY: i32 = 8;
-        /// The code for "database is locked": another process writes to it.
-        const SQLITE_BUSY: i32 = 5;
         let Some(code) = result_code(&error) else { return Self::Database(error) };
         match code & 0xff {
             SQLITE_FULL => Self::Full,
@@ -24,6 +22,9 @@ impl From<Arc<sqlx::Error>> for LedgerError {
         }
     }
 }
+
+/// The primary result code of SQLite for "database is locked": another process writes to it.
+const SQLITE_BUSY: i32 = 5;
 
 /// The codes for "disk I/O error" in a write, a sync or a truncation (<https://www.sqlite.org/rescode.html>). A write to a
 /// read-only file system is such an error, too.
@@ -43,6 +44,11 @@ fn result_code(error: &sqlx::Error) -> Option<i32> {
 /// Whether the disk is full; see [`LedgerError::Full`].
 pub(super) fn is_full(error: &sqlx::Error) -> bool {
     result_code(error).is_some_and(|code| code & 0xff == SQLITE_FULL)
+}
+
+/// Whether another process has locked the database.
+pub(super) fn is_locked(error: &sqlx::Error) -> bool {
+    result_code(error).is_some_and(|code| code & 0xff == SQLITE_BUSY)
 }
 
 /// Whether the disk failed a write; see [`LedgerError::NotWritable`].

@@ -1,12 +1,15 @@
 //! The one task that writes. Operations that wait at the same time share a transaction, and so one fsync.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use sqlx::Connection as _;
 use sqlx::sqlite::SqliteConnection;
+use sqlx::{AssertSqlSafe, Connection as _};
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::task::JoinHandle;
 
+use super::BUSY_TIMEOUT;
+use super::error::is_locked;
 use super::memory::Memory;
 use super::operation::{Operation, Outcome};
 use crate::ledger::LedgerError;
@@ -65,6 +68,7 @@ async fn write(
     mut stop: oneshot::Receiver<()>,
 ) {
     let mut group = Vec::with_capacity(LARGEST_GROUP);
+    let mut is_locked = false;
     loop {
         tokio::select! {
             biased;
@@ -72,7 +76,11 @@ async fn write(
                 if received == 0 {
                     break;
                 }
-                commit(&mut connection, &memory, &place, &mut group).await;
+                let was_locked = is_locked;
+                is_locked = commit(&mut connection, &memory, &place, &mut group).await;
+                if is_locked != was_locked {
+                    wait_for_locks(&mut connection, !is_locked).await;
+                }
             }
             _ = &mut stop, if !queue.is_closed() => queue.close(),
         }
@@ -83,19 +91,26 @@ async fn write(
 }
 
 /// Runs a group in one transaction. Answers each operation after the commit, once the memory is up to date. An
-/// acknowledgement needs a ledger that is still at its path.
-async fn commit(connection: &mut SqliteConnection, memory: &Memory, place: &Place, group: &mut Vec<Job>) {
+/// acknowledgement needs a ledger that is still at its path. Returns whether another process has locked the database.
+async fn commit(
+    connection: &mut SqliteConnection,
+    memory: &Memory,
+    place: &Place,
+    group: &mut Vec<Job>,
+) -> bool {
     let (operations, answers): (Vec<_>, Vec<_>) =
         group.drain(..).map(|job| (job.operation, job.answer)).unzip();
     if let Err(replaced) = place.known() {
-        return refuse(answers, &replaced);
+        refuse(answers, &replaced);
+        return false;
     }
     let written = transact(connection, memory, &operations).await;
     if written.is_ok()
         && let Err(replaced) = place.check().await
     {
         save(connection).await;
-        return refuse(answers, &replaced);
+        refuse(answers, &replaced);
+        return false;
     }
     match written {
         Ok(outcomes) => {
@@ -109,6 +124,7 @@ async fn commit(connection: &mut SqliteConnection, memory: &Memory, place: &Plac
                 // The caller may be gone. The change is made all the same.
                 let _ = answer.send(outcome.map_err(LedgerError::from));
             }
+            false
         }
         Err(error) => {
             // On a full disk SQLite has rolled back by itself. The statement then fails, which does no harm.
@@ -116,11 +132,23 @@ async fn commit(connection: &mut SqliteConnection, memory: &Memory, place: &Plac
             // The commit may have reached the disk although it failed, so the index must be read again.
             memory.index().doubt();
             memory.group_ended();
+            let is_locked = is_locked(&error);
             let error = Arc::new(error);
             for answer in answers {
                 let _ = answer.send(Err(Arc::clone(&error).into()));
             }
+            is_locked
         }
+    }
+}
+
+/// While another process has the lock, only the first group waits for it. Otherwise each change of an upload would wait, and
+/// the uploads would fill all places.
+async fn wait_for_locks(connection: &mut SqliteConnection, waits: bool) {
+    let time = if waits { BUSY_TIMEOUT } else { Duration::ZERO };
+    let pragma = format!("PRAGMA busy_timeout = {}", time.as_millis());
+    if let Err(error) = sqlx::query(AssertSqlSafe(pragma)).execute(connection).await {
+        tracing::warn!(error = %chain(&error), "the ledger does not change how long it waits for a lock");
     }
 }
 

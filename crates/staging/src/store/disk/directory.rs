@@ -1,7 +1,7 @@
 //! The data directory: its layout, its lock, and the file systems that it must not be on.
 
 use std::fs::{DirBuilder, File, TryLockError};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -98,15 +98,19 @@ impl DataDirectory {
         &self.root
     }
 
-    /// Makes the file `lock` again, and locks it, if somebody has removed it.
-    pub(super) fn keep_lock(&self) -> Result<(), StoreError> {
-        let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        let held = lock
-            .metadata()
-            .map_err(|error| StoreError::io("look at", self.root.shown(Path::new(LOCK)), error))?;
-        let found = self.root.look_at(Path::new(LOCK))?;
-        if found.is_none_or(|found| (found.st_dev, found.st_ino) != (held.dev(), held.ino())) {
-            *lock = lock_in(&self.root)?;
+    /// Makes again what somebody has removed: the file `lock`, which is locked, and the folders of the store.
+    pub(super) fn make_again(&self) -> Result<(), StoreError> {
+        if self.root.look_at(Path::new(LOCK))?.is_none() {
+            *self.lock.lock().unwrap_or_else(PoisonError::into_inner) = lock_in(&self.root)?;
+        }
+        for folder in [INCOMING, BUNDLES].map(Path::new) {
+            if !self.root.is_folder(folder) {
+                tracing::warn!(
+                    path = %self.root.shown(folder).display(),
+                    "a folder of the data directory was removed: it is made again; what was in it is lost"
+                );
+                self.root.make_folder(folder)?;
+            }
         }
         Ok(())
     }
@@ -146,7 +150,8 @@ fn lock_folder(path: &Path) -> Result<File, StoreError> {
 
 fn lock_in(root: &Root) -> Result<File, StoreError> {
     let name = Path::new(LOCK);
-    let file = root.open(name, OFlags::CREATE | OFlags::WRONLY, "open")?;
+    // A pipe would not open, and hold the start up.
+    let file = root.open(name, OFlags::CREATE | OFlags::WRONLY | OFlags::NONBLOCK, "open")?;
     take_lock(file, &root.shown(name), root.path())
 }
 

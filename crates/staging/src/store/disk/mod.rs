@@ -130,7 +130,7 @@ impl LocalDisk for DiskStore {
         let directory = Arc::clone(&self.directory);
         let maintained = self.calls.run(move || {
             directory.place().look()?;
-            directory.keep_lock()?;
+            directory.make_again()?;
             reserve::keep(directory.root())
         });
         maintained.await

@@ -18,8 +18,8 @@ const ACTION: &str = "write the reserve";
 /// every file system can allocate space without them.
 pub(super) fn keep(root: &Root) -> Result<(), StoreError> {
     let name = Path::new(RESERVE);
-    // A link would make this overwrite another file of the server's user.
-    let flags = OFlags::WRONLY | OFlags::NOFOLLOW;
+    // A link would make this overwrite another file of the server's user, and a pipe would not open.
+    let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let is_whole = root.look_at(name)?.is_some_and(|found| {
         FileType::from_raw_mode(found.st_mode).is_file()
             && u64::try_from(found.st_size).is_ok_and(|size| size == RESERVE_BYTES as u64)
