@@ -21,17 +21,20 @@ const QUIET: [&str; 2] = ["kube_client", "kube_runtime"];
 
 /// Names of rooms in log filters, with their module paths. So a user's filter stays valid when a room moves to another
 /// crate.
-const ROOMS: [(&str, &str); 11] = [
+const ROOMS: [(&str, &str); 14] = [
     ("cloakroom::bundle", "cloakroom_transfer::bundle"),
     ("cloakroom::cleaner", "cloakroom_server::cleaner"),
     ("cloakroom::client", "cloakroom_transfer::client"),
+    ("cloakroom::clock", "cloakroom_core::clock"),
     ("cloakroom::fetch", "cloakroom_transfer::fetch"),
     ("cloakroom::kubernetes", "cloakroom_cluster"),
     ("cloakroom::ledger", "cloakroom_staging::ledger"),
     ("cloakroom::owners", "cloakroom_server::owners"),
+    ("cloakroom::place", "cloakroom_staging::place"),
     ("cloakroom::server", "cloakroom_server::http"),
     ("cloakroom::shutdown", "cloakroom_server::shutdown"),
     ("cloakroom::staging", "cloakroom_staging::staging"),
+    ("cloakroom::store", "cloakroom_staging::store"),
     ("cloakroom::submit", "cloakroom_submit"),
 ];
 
