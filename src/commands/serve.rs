@@ -13,6 +13,7 @@ mod variables;
 
 use std::io::Write as _;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use tokio::signal::unix::{SignalKind, signal};
@@ -31,6 +32,9 @@ use reload::Files;
 use settings::ServeSettings;
 use sockets::Sockets;
 use start::Started;
+
+/// How long requests in flight may still take if the data directory is not at its path any more.
+const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
 /// Serves until SIGTERM or SIGINT, and reads files again at SIGHUP. With `--check` it only says whether it could serve.
 pub async fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
@@ -91,7 +95,12 @@ async fn serve(
             lost = place.lost() => {
                 tracing::error!("{lost}");
                 replaced = Some(lost);
-                shutdown.hurry();
+                // The requests that met this still get their answers: 503, and not a broken connection.
+                shutdown.request();
+                tokio::spawn(async move {
+                    tokio::time::sleep(LAST_ANSWERS).await;
+                    shutdown.hurry();
+                });
                 edge.finish_transfers().await
             }
         };

@@ -1,7 +1,7 @@
 //! Whether the files that this process has open are still the ones at their paths.
 //!
-//! A file that is removed stays whole in its open handle, and a process can go on with it for days. But whoever opens its
-//! path afterwards finds another file, or none: what the process acknowledges is lost when it ends.
+//! A process can use a removed file for days through its open handle. But the path then leads to another file, or to none.
+//! All that the process acknowledges meanwhile is lost when it ends.
 
 use std::fs::{self, File};
 use std::io;

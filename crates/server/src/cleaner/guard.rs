@@ -25,7 +25,7 @@ pub(super) struct Census {
     pub(super) known: HashSet<u64>,
     /// Those that are absent now, and have been for as long as a deletion needs.
     pub(super) vanished: HashSet<u64>,
-    /// Those of which it is not known.
+    /// Those whose presence is not known.
     pub(super) unknown: HashSet<u64>,
 }
 
@@ -77,7 +77,7 @@ pub(super) struct Guard {
 struct Loss {
     of: usize,
     lost: usize,
-    /// Those that may be lost, too.
+    /// How many more may be lost.
     unknown: usize,
 }
 
@@ -169,7 +169,7 @@ fn probation(
     match since {
         None if is_large && loss.is_most() => (Some(now), Allowance::Nothing),
         None => (None, Allowance::All),
-        // What is unknown may still be absent, so it does not end the finding.
+        // Unknown owners may still be absent, so they do not end the finding.
         Some(since) if !loss.is_most() && is_large && loss.may_be_most() => (Some(since), Allowance::Nothing),
         Some(_) if !loss.is_most() => (None, Allowance::All),
         Some(since) if now.saturating_sub(since) < PROBATION => (Some(since), Allowance::Nothing),

@@ -195,7 +195,7 @@ impl Acceptor {
             match accepted {
                 Ok((stream, peer)) => {
                     is_failing = false;
-                    // What is turned away is closed, before a TLS handshake.
+                    // A connection that is turned away is closed before a TLS handshake.
                     drop(room.push(peer.ip().into(), (stream, peer)));
                     self.seat_those_that_wait(&mut room);
                 }

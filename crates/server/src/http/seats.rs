@@ -100,7 +100,7 @@ impl Seats {
     /// Makes connections leave for those that wait, each of which is given by its host.
     pub(super) fn make_room_for(&self, waiting: &[Host]) {
         let mut taken = self.taken();
-        // Those that leave already make room for the first ones.
+        // The first ones get free places, and those of connections that are about to leave.
         let soon_free = taken.leaving.len() + self.most.saturating_sub(taken.count);
         for host in waiting.iter().skip(soon_free) {
             taken.make_room_for(*host, Instant::now());

@@ -1,11 +1,11 @@
-//! Connections that were accepted and have no place yet. Hosts take turns, and the host with the most of them is turned away
-//! first. So many connections of one host keep no other host in the kernel's queue, where nobody sees whose they are.
+//! Connections that were accepted and have no place yet. Hosts take turns. If too many connections wait, the host with the
+//! most of them loses its newest one. In the kernel's queue instead, one host's connections would come before all others.
 
 use std::collections::{HashMap, VecDeque};
 
 use super::turns::Host;
 
-/// What waits, by host.
+/// The waiting connections of each host.
 pub(super) struct WaitingRoom<T> {
     most: usize,
     /// Hosts with something waiting, each once; the next one first.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use cloakroom_core::clock::Clock as _;
+use cloakroom_core::protocol::admin::{ServerStatus, SweepReport};
 use cloakroom_core::protocol::v1::Metadata;
 use cloakroom_core::resource::{Bundle, Lifetime, Owner, OwnerHistory, ResourceId, ResourceSecret};
 use cloakroom_server::cleaner::{Released, SweepRequest};
@@ -14,6 +15,9 @@ use cloakroom_staging::store::DataDirectory;
 use cloakroom_testing::clock::ManualClock;
 use cloakroom_testing::logs;
 
+use reqwest::Method;
+
+use crate::admin::{Administered, read};
 use crate::support::TestApp;
 use crate::support::app::{Directory, Options};
 use crate::support::owners::{ScriptedOwners, owner_of};
@@ -264,4 +268,34 @@ async fn many_deletions_pass_if_they_are_no_more_than_half() {
     let crowd = Crowd::of_one(240).await;
     crowd.lose(ETL, 0..120).await;
     assert_eq!(crowd.sweep_after(MINUTE).await, (120, 0));
+}
+
+#[tokio::test]
+async fn an_admin_sees_what_waits_and_lets_one_namespace_go_by_a_request() {
+    let owners = ScriptedOwners::all(Presence::Present);
+    let server =
+        Administered::start_with(Options { owners: Arc::clone(&owners) as _, ..Options::default() }).await;
+    for number in 0..10 {
+        let path = format!("/api/v1/resources/deps.tgz?namespace={ETL}&name=driver-{number}");
+        let put = server.app.client.put(server.app.url(&path)).body("jars");
+        let ticket = server.app.ticket(put.send().await.unwrap()).await;
+        assert_eq!(server.app.download(&ticket).send().await.unwrap().text().await.unwrap(), "jars");
+    }
+    server.app.sweep().await;
+    owners.are(Presence::Absent);
+    server.app.sweep().await;
+    server.app.clock.advance(2 * MINUTE);
+    let sweep = async |query: &str| {
+        read::<SweepReport>(server.ask(Method::POST, &format!("/admin/v1/sweeps{query}")).await).await
+    };
+    assert_eq!(sweep("").await.held_in, [(ETL.to_owned(), 10)].into());
+    let status: ServerStatus = server.get("/admin/v1/status").await;
+    assert_eq!(status.last_sweep.unwrap().held_in, [(ETL.to_owned(), 10)].into());
+    assert_eq!(sweep("?releaseHeld=other").await.held, 10);
+    for wrong in ["?strays=maybe", "?releaseheld=etl", "?releaseHeld=a&releaseHeld=b"] {
+        let refused = server.ask(Method::POST, &format!("/admin/v1/sweeps{wrong}")).await;
+        assert_eq!(refused.status(), 400, "{wrong}");
+    }
+    let released = sweep("?releaseHeld=etl").await;
+    assert_eq!((released.held, released.deleted.values().sum::<u64>()), (0, 10));
 }

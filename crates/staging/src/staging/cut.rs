@@ -14,8 +14,8 @@ use super::lease::Lease;
 use super::transfers::Transfer;
 use crate::store::StoreError;
 
-/// What a download reads and holds. The fields are dropped in this order: whoever waits for the end of the transfer finds
-/// the blob closed and the lease free.
+/// The parts of a download in flight. They are dropped in this order. So at the end of the transfer, the blob is closed and
+/// the lease is free.
 pub(super) struct Held {
     pub(super) pieces: BoxStream<'static, Result<Bytes, StoreError>>,
     pub(super) _lease: Lease,

@@ -18,7 +18,7 @@ impl Staging {
     pub async fn release(&self, id: ResourceId, secret: &ResourceSecret) -> Result<(), AccessError> {
         let resource = self.parts.authorized(id, secret).await?;
         let state = resource.state();
-        // What has ended by its age keeps that reason, and its time.
+        // If the ttl or the largest age has ended the resource, the tombstone keeps that reason and time.
         let ended = resource.into_ready().and_then(|ready| self.parts.ended_by_age(&ready));
         let (at, reason) = match ended {
             Some(ending) => (ending.at, ending.reason),

@@ -99,7 +99,7 @@ impl Parts {
         let (now, mut removed) = (self.readings(), Vec::new());
         for stray in self.ledger.strays().await? {
             match self.is_due(&stray, go, &now).await {
-                // It belongs to a row again, or is removed already. The next listing notes that.
+                // A row has this id again. The next listing takes the stray off the table.
                 Ok(true) if self.ledger.state(stray.key.resource()).await?.is_some() => {}
                 Ok(true) if self.remove_unknown(stray.key, term).await => removed.push(stray.key),
                 Ok(_) => {}

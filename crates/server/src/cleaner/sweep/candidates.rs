@@ -60,7 +60,7 @@ impl Candidate {
 
 impl Sweeper {
     /// Returns the candidates that a fresh read of their owners does not contradict. It reads each owner once, but an owner
-    /// that is not in memory once for every 100 candidates. What was not read by `reads_end` waits for the next sweep.
+    /// that is not in memory once for every 100 candidates. Owners that are not read by `reads_end` wait for the next sweep.
     pub(super) async fn confirm(
         &self,
         candidates: Vec<Candidate>,

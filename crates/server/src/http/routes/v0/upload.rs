@@ -72,21 +72,21 @@ async fn stage(
 ) -> Result<SubmittedResourceIdAndSecret, ApiError> {
     let settings = Arc::clone(&state.settings);
     let uploader = settings.upload_auth.identify(&headers, &settings.token_hint).await?;
-    let staged = stage_from(&uploader, state, peer, headers, body, measured).await;
+    let staged = stage_for(&uploader, (state, peer), &headers, body, measured).await;
     staged.map_err(|error| settings.upload_auth.refuse_identified(error))
 }
 
-async fn stage_from(
+/// Stages for an uploader whose token is known, if one is needed.
+async fn stage_for(
     uploader: &Uploader,
-    state: AppState,
-    peer: SocketAddr,
-    headers: HeaderMap,
+    (state, peer): (AppState, SocketAddr),
+    headers: &HeaderMap,
     body: Body,
     measured: UploadMeasurement,
 ) -> Result<SubmittedResourceIdAndSecret, ApiError> {
-    let mut parser = Parser::new(&boundary_of(content_type(&headers)?)?, Limits::default());
+    let mut parser = Parser::new(&boundary_of(content_type(headers)?)?, Limits::default());
     state.staging.check_size(body.size_hint().exact().unwrap_or(0).saturating_sub(FORM_BYTES))?;
-    let Sender { address, proxy } = state.settings.trusted_proxies.sender(peer.ip(), &headers);
+    let Sender { address, proxy } = state.settings.trusted_proxies.sender(peer.ip(), headers);
     let uploaded_by = uploader.called(address);
     // Before its owner is known, the bundle counts for the user.
     let holder = uploader.user().map(Holder::user);
