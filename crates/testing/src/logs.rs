@@ -8,12 +8,14 @@ use tracing_subscriber::fmt::MakeWriter;
 static LOG: LazyLock<Arc<Mutex<Vec<u8>>>> = LazyLock::new(Arc::default);
 static START: Once = Once::new();
 
-/// Starts capturing, once for the whole test binary.
+/// Starts capturing, once for the whole test binary. Lines have no time, because its digits can be those that a test looks
+/// for.
 pub fn capture() {
     START.call_once(|| {
         let _ = tracing_subscriber::fmt()
             .with_max_level(tracing::Level::TRACE)
             .with_ansi(false)
+            .without_time()
             .with_writer(Buffer)
             .try_init();
     });

@@ -77,7 +77,8 @@ fn revoked() {
     owner("revoked");
     laptop("kubectl delete clusterrolebinding cloakroom");
     until("the server knows that it may not ask", || {
-        laptop("kubectl logs -n cloakroom deployment/cloakroom").stdout.contains("403")
+        let log = laptop("kubectl logs -n cloakroom deployment/cloakroom").stdout;
+        log.lines().any(|line| line.contains("owners cannot be watched") && line.contains("403 "))
     });
     laptop(&delete("revoked"));
     more_than_the_grace();
