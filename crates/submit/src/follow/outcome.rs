@@ -132,10 +132,18 @@ fn details(pod: &Pod, driver: &str) -> Vec<String> {
 }
 
 /// A text for each init-container that failed: `init-container fetch exited with code 1 (…): its termination message`.
+/// Sidecars are left out: the kubelet ends them after all other containers, so that each of them exits with 143 or 137.
 pub(super) fn failed_init_containers(pod: &Pod) -> impl Iterator<Item = String> {
     let statuses = pod.status.as_ref().and_then(|status| status.init_container_statuses.as_deref());
-    let statuses = statuses.unwrap_or_default().iter();
+    let statuses = statuses.unwrap_or_default().iter().filter(|status| !is_sidecar(pod, &status.name));
     statuses.filter_map(|status| failed_container("init-container", status, Role::InitContainer))
+}
+
+/// Whether an init-container is a sidecar, which runs as long as the pod
+/// (<https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/>).
+fn is_sidecar(pod: &Pod, name: &str) -> bool {
+    let containers = pod.spec.as_ref().and_then(|spec| spec.init_containers.as_deref()).unwrap_or_default();
+    containers.iter().any(|one| one.name == name && one.restart_policy.as_deref() == Some("Always"))
 }
 
 /// Why the cluster ended a pod. It is `None` if the cluster did not end it

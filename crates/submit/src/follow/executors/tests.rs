@@ -105,6 +105,25 @@ fn executors_that_are_not_needed_any_more_are_not_lost() {
 }
 
 #[test]
+fn an_executor_in_a_mesh_ends_and_is_removed_as_without_one() {
+    for (code, is_deleted, expected) in [
+        (0, false, "Info Executor 3 (pod x-exec-3 on node n) has ended"),
+        (143, true, "Info Executor 3 (pod x-exec-3 on node n) was removed: its pod was deleted"),
+    ] {
+        let mut pod = pod(3, ended(code, "Error"));
+        pod["spec"]["initContainers"] = json!([{"name": "istio-proxy", "restartPolicy": "Always"}]);
+        let state = json!({"terminated": {"exitCode": 143, "reason": "Error"}});
+        pod["status"]["initContainerStatuses"] = json!([{
+            "name": "istio-proxy", "image": "i", "imageID": "", "ready": false, "restartCount": 0, "state": state,
+        }]);
+        if is_deleted {
+            pod["metadata"]["deletionTimestamp"] = "2026-01-01T12:00:30Z".into();
+        }
+        assert_eq!(texts(Executors::default().change(executor(pod), at(0))), [expected]);
+    }
+}
+
+#[test]
 fn an_executor_whose_init_container_failed_says_so_and_guesses_nothing() {
     let state = json!({"terminated": {"exitCode": 9, "reason": "Error", "message": "fetch failed"}});
     let container = |name: &str, state: Value| json!({"name": name, "image": "i", "imageID": "", "ready": false, "restartCount": 0, "state": state});

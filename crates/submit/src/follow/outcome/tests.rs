@@ -86,6 +86,22 @@ fn a_driver_that_never_ran_has_no_exit_code() {
 
 /// Such a pod is `Failed` at once, with an empty reason.
 #[test]
+fn a_native_sidecar_that_the_kubelet_ends_is_not_told_of() {
+    let pod = json!({
+        "spec": {"containers": [], "initContainers": [
+            {"name": "istio-proxy", "restartPolicy": "Always"}, {"name": "fetch"},
+        ]},
+        "status": {
+            "phase": "Succeeded", "containerStatuses": [terminated(DRIVER, 0, "Completed")],
+            "initContainerStatuses": [terminated("istio-proxy", 143, "Error"), terminated("fetch", 1, "Error")],
+        },
+    });
+    let pod: Pod = serde_json::from_value(pod).unwrap();
+    let failed: Vec<String> = failed_init_containers(&pod).collect();
+    assert!(failed.len() == 1 && failed[0].starts_with("init-container fetch exited"), "{failed:?}");
+}
+
+#[test]
 fn an_init_container_that_fails_leaves_its_message() {
     let mut init = terminated("fetch", 1, "Error");
     init["state"]["terminated"]["message"] = "cannot fetch jars:\n404 at http://x\n".into();
