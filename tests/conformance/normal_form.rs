@@ -24,6 +24,7 @@ impl NormalForm {
 
     pub fn call(&mut self, mut call: Call) -> Call {
         split_properties(&mut call.body);
+        read_template(&mut call.body);
         if self.shuffled_local_dirs {
             sort_local_dirs(&mut call.body);
         }
@@ -121,6 +122,27 @@ fn split_properties(body: &mut Value) {
     let Some(text) = body.pointer_mut("/data/spark.properties") else { return };
     if let Some(properties) = text.as_str().and_then(properties::split) {
         *text = Value::Object(Map::from_iter(properties));
+    }
+}
+
+/// The executors' template: two texts of the same pod are the same. A template that is no map stays a text.
+fn read_template(body: &mut Value) {
+    let Some(text) = body.pointer_mut("/data/podspec-configmap-key") else { return };
+    let pod = text.as_str().and_then(|text| serde_saphyr::from_str::<Value>(text).ok());
+    if let Some(mut pod) = pod.filter(Value::is_object) {
+        remove_nulls(&mut pod);
+        *text = pod;
+    }
+}
+
+fn remove_nulls(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|_, field| !field.is_null());
+            fields.values_mut().for_each(remove_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(remove_nulls),
+        _ => {}
     }
 }
 

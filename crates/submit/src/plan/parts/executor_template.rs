@@ -1,5 +1,7 @@
 //! The text of the executors' pod template.
 
+use serde_json::Value;
+
 use crate::plan::error::PlanError;
 use crate::plan::folder::text_by;
 use crate::plan::machine::Machine;
@@ -9,8 +11,9 @@ use cloakroom_spark::SparkConf;
 use cloakroom_spark::keys::EXECUTOR_POD_TEMPLATE;
 use cloakroom_spark::version::SparkVersion;
 
-/// The template's text. The driver reads it as a pod, and Spark sends any text. So a mistake in it is only a warning
-/// here.
+/// The template's text for the driver. A template that can be read here is written anew, as JSON without merge keys,
+/// aliases, tags and the like: the driver's reader refuses some of these, and drops others without a message. Spark sends
+/// any text, so a template that cannot be read is sent as it is, with a warning.
 pub(in crate::plan) fn read(
     conf: &SparkConf,
     machine: Machine,
@@ -20,8 +23,11 @@ pub(in crate::plan) fn read(
     let Some(bytes) = bytes else { return Ok(None) };
     let version = SparkVersion::of(conf)?.0;
     let text = text_by(version, bytes).map_err(|problem| conf.refuse(&EXECUTOR_POD_TEMPLATE, problem))?;
-    if let Err(problem) = template::parse_pod(&text, version) {
-        warnings.push(format!("the driver will refuse the file of `{EXECUTOR_POD_TEMPLATE}`: {problem}"));
-    }
-    Ok(Some(text))
+    Ok(Some(match template::parse_pod(&text, version) {
+        Ok(pod) => format!("{:#}\n", Value::Object(pod)),
+        Err(problem) => {
+            warnings.push(format!("the driver will refuse the file of `{EXECUTOR_POD_TEMPLATE}`: {problem}"));
+            text
+        }
+    }))
 }

@@ -64,26 +64,39 @@ async fn the_folder_of_hadoop_travels_whole() {
 }
 
 #[tokio::test]
-async fn the_executors_template_travels_as_it_is() {
-    let text = "# mine\nkind: Pod\nspec: {containers: [{name: e}]}\n";
-    let case =
-        PlanCase::new().with_file("e.yaml", text).with("spark.kubernetes.executor.podTemplateFile", "e.yaml");
-    let submission = case.submission().await;
-    assert_eq!(
-        object(&submission, "-driver-podspec-conf-map")["data"],
-        json!({"podspec-configmap-key": text})
-    );
+async fn the_executors_template_travels_as_it_was_read_here() {
+    const KEY: &str = "spark.kubernetes.executor.podTemplateFile";
+    let case = |text: &str| PlanCase::new().with(KEY, "e.yaml").with_file("e.yaml", text);
+    let sent = async |text: &str| {
+        let submission = case(text).submission().await;
+        object(&submission, "-driver-podspec-conf-map")["data"]["podspec-configmap-key"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    // The driver's reader keeps `<<` as a field, and refuses `containers: null` and trailing commas.
+    let merged = "# mine\nbase: &base {tolerations: [{key: gpu}], priority: 010}\n\
+                  spec:\n  <<: *base\n  containers: [{name: e, resources: {limits: {cpu: 2}}}]\n";
+    let plain: serde_json::Value = serde_json::from_str(&sent(merged).await).unwrap();
+    assert_eq!(plain["spec"]["tolerations"], json!([{"key": "gpu"}]));
+    assert_eq!(plain["spec"]["containers"][0]["resources"]["limits"]["cpu"], "2");
+    let empty: serde_json::Value = serde_json::from_str(&sent("spec: {containers: null}").await).unwrap();
+    assert_eq!(empty, json!({"spec": {}}));
+    let commas = sent(r#"{"spec": {"containers": [{"name": "e",},],},}"#).await;
+    assert_eq!(commas, sent("spec: {containers: [{name: e}]}").await);
+
+    let submission = case("spec: {containers: [{name: e}]}").submission().await;
     let (volume, mount) = submission.volume("pod-template-volume");
     assert_eq!(
         volume["configMap"]["items"],
         json!([{"key": "podspec-configmap-key", "path": "pod-spec-template.yml"}])
     );
     assert_eq!(mount["mountPath"], "/opt/spark/pod-template");
-    let key = "spark.kubernetes.executor.podTemplateFile";
-    assert_eq!(submission.properties()[key], "/opt/spark/pod-template/pod-spec-template.yml");
+    assert_eq!(submission.properties()[KEY], "/opt/spark/pod-template/pod-spec-template.yml");
     assert!(submission.warnings.is_empty());
-    let odd = case.with_file("e.yaml", "no pod").submission().await;
-    assert!(odd.warnings[0].contains(key), "{:?}", odd.warnings);
+    let odd = case("no pod").submission().await;
+    assert!(odd.warnings[0].contains(KEY), "{:?}", odd.warnings);
+    assert_eq!(object(&odd, "-driver-podspec-conf-map")["data"]["podspec-configmap-key"], "no pod");
 }
 
 #[tokio::test]
