@@ -81,7 +81,8 @@ fn exit_code(ended: &Ended, submission: &Submission) -> Option<u8> {
 /// `--kill`
 pub async fn kill(submission: &str, conf: SparkConf, submitter: &Submitter) -> anyhow::Result<ExitCode> {
     let Job { server, master, id, conf } = Job::of(submission, conf, submitter)?;
-    let grace_period_seconds = conf.read(&keys::DELETION_GRACE_PERIOD)?;
+    let grace_period = conf.read(&keys::DELETION_GRACE_PERIOD)?;
+    let grace_period_seconds = grace_period.map(|period| period.as_secs());
     jobs::kill(&server, &master, &id, grace_period_seconds, &Log::new(tell)).await?;
     Ok(ExitCode::SUCCESS)
 }

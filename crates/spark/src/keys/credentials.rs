@@ -1,7 +1,9 @@
 //! Keys of the submitter's and the driver's credentials, of Hadoop and of Kerberos.
 
+use std::time::Duration;
+
 use super::keys;
-use super::kind::{bare_milliseconds, bare_seconds, boolean, text};
+use super::kind::{bare_milliseconds, boolean, seconds, text};
 
 /// The prefix of the submitter's credentials.
 pub const OF_SUBMISSION_CREDENTIALS: &str = "spark.kubernetes.authenticate.submission.";
@@ -29,7 +31,7 @@ keys! { "Credentials, Hadoop and Kerberos":
     /// time limit for a request to the API server
     REQUEST_TIMEOUT: u32 = bare_milliseconds("spark.kubernetes.submission.requestTimeout").or("10000").substituted();
     /// grace period of `--kill`
-    DELETION_GRACE_PERIOD: u64 = bare_seconds("spark.kubernetes.appKillPodDeletionGracePeriod").substituted();
+    DELETION_GRACE_PERIOD: Duration = seconds("spark.kubernetes.appKillPodDeletionGracePeriod").substituted();
     /// service account of the driver's pod
     DRIVER_SERVICE_ACCOUNT: String = text("spark.kubernetes.authenticate.driver.serviceAccountName").substituted();
     /// service account of the executors' pods

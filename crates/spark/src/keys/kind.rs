@@ -67,8 +67,6 @@ kinds! {
     cpus: String = "CPUs as Kubernetes writes them", |text, _| cpus_of(text);
     /// A number of milliseconds, without a unit.
     bare_milliseconds: u32 = "whole number of ms", |text, _| bare_milliseconds_of(text);
-    /// A number of seconds, without a unit.
-    bare_seconds: u64 = "whole number of s", |text, _| number_of(text, "a whole number of seconds");
     /// A number of bytes, without a unit. Spark accepts negative numbers.
     bytes: i64 = "whole number of bytes", |text, _| number_of(text, "a whole number of bytes, such as 1048576");
     /// A port that Spark reads without trimming.
