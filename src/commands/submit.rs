@@ -3,6 +3,7 @@
 
 pub(super) mod connect;
 mod dry_run;
+mod fabric8;
 mod failure;
 mod hand_over;
 mod invocation;
@@ -53,6 +54,7 @@ async fn go(invocation: &Invocation) -> anyhow::Result<ExitCode> {
     {
         return Err(successor.take_over(invocation).into());
     }
+    invocation.warning().iter().for_each(|warning| warn(warning));
     let line = invocation.line()?;
     if line.has(Switch::Version) {
         tell(&usage::version());

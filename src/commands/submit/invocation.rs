@@ -13,16 +13,20 @@ pub struct Invocation {
     pub arguments: Vec<OsString>,
     script: Option<Script>,
     line: Result<CommandLine, CommandLineError>,
+    /// The numbers of the arguments that have carriage returns, from 1 on.
+    with_returns: Vec<usize>,
 }
 
 impl Invocation {
-    /// Parses the arguments after `spark-submit`.
+    /// Parses the arguments after `spark-submit`. Carriage returns are removed first, as Spark's `bin/spark-class` does.
     pub fn read(arguments: Vec<OsString>) -> Self {
-        let words: Vec<String> =
-            arguments.iter().map(|argument| argument.to_string_lossy().into_owned()).collect();
+        let words = arguments.iter().map(|argument| argument.to_string_lossy());
+        let with_returns =
+            words.clone().zip(1..).filter(|(word, _)| word.contains('\r')).map(|(_, at)| at).collect();
+        let words: Vec<String> = words.map(|word| word.replace('\r', "")).collect();
         let script = words.first().and_then(|first| Script::of(first));
         let line = CommandLine::parse(words.into_iter().skip(usize::from(script.is_some())));
-        Self { arguments, script, line }
+        Self { arguments, script, line, with_returns }
     }
 
     /// Whether it asks for help, and not for the help of one of Spark's scripts.
@@ -58,6 +62,19 @@ impl Invocation {
             bail!("{script}; {}", master::EXTERNAL_SUBMITTER_ADVICE);
         }
         Ok(self.line.as_ref().map_err(Clone::clone)?)
+    }
+
+    /// A warning about carriage returns in the arguments, if there are any. It shows no argument, which may be a secret.
+    pub fn warning(&self) -> Option<String> {
+        let first = self.with_returns.first()?;
+        let rest = match self.with_returns.len() - 1 {
+            0 => String::new(),
+            others => format!(" (and {others} more)"),
+        };
+        Some(format!(
+            "argument {first}{rest} has a carriage return (\\r), which is left out: the script that starts this has the line \
+             ends of Windows"
+        ))
     }
 
     /// Refuses arguments that are not UTF-8: Kubernetes objects and Spark properties hold only text.
@@ -104,6 +121,16 @@ mod tests {
             assert!(!is_ours(arguments, &standalone) && !is_ours(arguments, &[]), "{arguments:?}");
         }
         assert!(!is_ours(&["--version"], &cluster));
+    }
+
+    #[test]
+    fn carriage_returns_are_removed_and_told_of_once() {
+        let read = |arguments: &[&str]| Invocation::read(arguments.iter().map(OsString::from).collect());
+        let line = read(&["--name\r", "a", "app.jar\r", "10\r00\r"]);
+        assert_eq!(line.known().resource(), Some("app.jar"));
+        assert!(line.warning().unwrap().starts_with("argument 1 (and 2 more) has a carriage return (\\r)"));
+        assert_eq!(line.arguments[3], "10\r00\r", "a real spark-submit removes them itself");
+        assert_eq!(read(&["app.jar"]).warning(), None);
     }
 
     #[test]

@@ -43,12 +43,14 @@ impl SettingError {
     }
 }
 
-/// The value in quotation marks, on one line. Left out if the key or the value looks secret.
+/// The value in quotation marks, on one line: a carriage return is shown as `\r`. Left out if the key or the value looks
+/// secret.
 fn shown(key: &str, value: &str) -> String {
     if !names_token_file(key) && (is_secret(key) || is_secret(value)) {
         return "`***` (not shown, because it may be a secret)".to_owned();
     }
     let value = without_userinfo(value);
+    let value = value.replace('\r', r"\r").replace('\n', r"\n").replace('\t', r"\t");
     format!("`{}`", harmless(&value.replace(|c: char| c.is_whitespace() && is_unfit(c), " ")))
 }
 

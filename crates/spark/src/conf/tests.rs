@@ -30,7 +30,7 @@ fn a_bad_value_of_a_file_is_refused_with_file_and_line() {
 fn a_bad_value_is_shown_on_one_line_and_fit_for_a_terminal() {
     let conf = conf("spark.driver.memory", "a\u{202e}b\u{2028}c\u{200b}d\ne\u{1b}", Origin::Conf);
     let refused = conf.refuse("spark.driver.memory", "x").to_string();
-    assert_eq!(refused, "`spark.driver.memory` is `a\u{fffd}b c\u{fffd}d e\u{fffd}`: x");
+    assert_eq!(refused, "`spark.driver.memory` is `a\u{fffd}b c\u{fffd}d\\ne\u{fffd}`: x");
 }
 
 #[test]
