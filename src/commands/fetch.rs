@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -16,7 +16,7 @@ use crate::cli::FetchArgs;
 
 use cloakroom_core::text::chain;
 use cloakroom_core::time::format_duration;
-use cloakroom_spark::{InitContainerProperties, Properties};
+use cloakroom_spark::{InitContainerProperties, Properties, Role, keys};
 use cloakroom_transfer::bundle::UnpackLimits;
 use cloakroom_transfer::client::{HttpClient, Timeouts};
 use cloakroom_transfer::fetch::{
@@ -131,11 +131,33 @@ fn job(args: &FetchArgs) -> anyhow::Result<Job> {
 
 fn read_properties(path: &Path) -> anyhow::Result<InitContainerProperties> {
     let text = old_entrypoint::read(path)?;
-    let properties = InitContainerProperties::from(&Properties::parse(path, &text)?)?;
+    if text.trim_start().starts_with('{') {
+        let shown = path.display();
+        refuse!(
+            "{shown} is JSON and no properties file: if it is a ticket, write “cloakroom fetch --ticket {shown} --to DIR”"
+        );
+    }
+    let file = Properties::parse(path, &text)?;
+    let properties = InitContainerProperties::from(&file)?;
     for warning in &properties.warnings {
         tell(&format!("warning: {warning}"));
     }
+    if !properties.names_a_source() && !may_name_nothing(&file, &properties) {
+        bail!(
+            "{} names nothing to fetch: set `{}` and the ids and secret files of tickets, or `{}` or `{}`",
+            path.display(),
+            keys::SERVER_URI,
+            keys::INIT_REMOTE_JARS,
+            keys::INIT_REMOTE_FILES
+        );
+    }
     Ok(properties)
+}
+
+/// Whether the lack of a source can be meant: the file has only keys of an init-container, and names no server.
+/// Otherwise a key is probably misspelled, or the file is another one, and the pod would start without its files.
+fn may_name_nothing(file: &Properties, properties: &InitContainerProperties) -> bool {
+    Role::of(file) == Ok(Role::Fetch) && properties.warnings.is_empty() && properties.server_uri.is_none()
 }
 
 /// Refuses flags beside a properties file. A server in the environment is allowed there and has no effect.

@@ -190,10 +190,36 @@ async fn both_forms_at_once_are_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_server_of_the_environment_does_not_contradict_a_properties_file() {
     let pod = Pod::new();
-    let mut command = pod.properties("");
+    let mut command = pod.properties("spark.kubernetes.mountdependencies.mountTimeout=1\n");
     command.env("CLOAKROOM_SERVER", "http://elsewhere:10000");
     let output = output(command).await;
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_names_nothing_to_fetch_by_mistake_is_refused() {
+    const TIMEOUT: &str = "spark.kubernetes.mountdependencies.mountTimeout=1\n";
+    for (text, code, expected) in [
+        (
+            r#"{"resourceId": "x", "resourceSecret": "s3cret"}"#.to_owned(),
+            2,
+            "write “cloakroom fetch --ticket /",
+        ),
+        (String::new(), 1, "names nothing to fetch: set `"),
+        ("spark.app.name=x\n".to_owned(), 1, "names nothing to fetch"),
+        (
+            format!("{TIMEOUT}spark.kubernetes.resourceStagingServer.uri=http://x:1\n"),
+            1,
+            "names nothing to fetch",
+        ),
+        (format!("{TIMEOUT}spark.kubernetes.initcontainer.remoteJar=http://x/a.jar\n"), 1, "names nothing"),
+    ] {
+        let pod = Pod::new();
+        let output = output(pod.properties(&text)).await;
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        assert!(said.contains(expected) && !said.contains("s3cret"), "{said}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -73,6 +73,14 @@ impl InitContainerProperties {
             warnings: reader.finish("`cloakroom fetch`"),
         })
     }
+
+    /// Whether there is something to fetch: a ticket, or a jar or file to download.
+    pub fn names_a_source(&self) -> bool {
+        self.jars.is_some()
+            || self.files.is_some()
+            || !self.remote_jars.is_empty()
+            || !self.remote_files.is_empty()
+    }
 }
 
 type Tickets = (Option<TicketFile>, Option<TicketFile>);

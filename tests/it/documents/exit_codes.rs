@@ -23,7 +23,7 @@ impl CommandLine {
         let folder = Workspace::new();
         let server = Cloakroom::serve(&folder.path("cloakroom-data"), &["--min-free-space", "0b"]);
         folder.write("app.jar", "app");
-        folder.write("init.properties", "");
+        folder.write("init.properties", "spark.kubernetes.mountdependencies.mountTimeout=1\n");
         folder.write("no-ticket", "{}");
         Self { folder, server }
     }
