@@ -68,6 +68,43 @@ fn ticket_for(body: &[u8]) -> Answer {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_bundle_that_is_too_large_for_the_server_is_refused_before_it_is_sent() {
+    const QUESTION: &str = "GET /api/v1";
+    const INFO: &str = r#"{"version": "9.9.9", "maxResourceSize": 67108864}"#;
+    for (name, info, is_refused, requests) in [
+        ("app.jar", (200, INFO), true, &[QUESTION][..]),
+        // It may become as small as this server wants.
+        ("app.csv", (200, INFO), false, &["POST /api/v1/resources"]),
+        // Of an older server, and of another one.
+        ("app.jar", (200, r#"{"version": "0.1.0"}"#), false, &[QUESTION, "POST /api/v1/resources"]),
+        ("app.jar", (404, "nothing here"), false, &[QUESTION, "POST /api/v1/resources"]),
+    ] {
+        let stager = Stager { folder: Workspace::new() };
+        std::fs::File::create(stager.path(name)).unwrap().set_len(65 << 20).unwrap();
+        let server = Scripted::start(move |_, request| match request.method.as_str() {
+            "GET" => Answer::new(info.0, info.1).header("content-type", "application/json").into(),
+            _ => take(),
+        })
+        .await;
+        let mut command = command();
+        command.args(["stage", "--server", &server.url(), "--namespace", "demo", "--label", "app=demo"]);
+        command.arg(stager.path(name));
+        let output = output(command).await;
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(i32::from(is_refused)), "{name}, {info:?}: {said}");
+        let is_told =
+            said.contains("takes: at most 64 MiB (--max-resource-size)") && said.contains("have 65 MiB;");
+        assert_eq!(is_told, is_refused, "{said}");
+        let asked = server.requests();
+        let asked: Vec<String> = asked
+            .iter()
+            .map(|request| format!("{} {}", request.method, request.target.split('?').next().unwrap()))
+            .collect();
+        assert_eq!(asked, requests);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_ticket_is_all_that_stands_on_stdout() {
     let stager = Stager::with_file(2_000_000);
     let server = Scripted::start(|_, _| take()).await;

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget};
 
@@ -22,6 +23,9 @@ const COLUMNS_OF_FIGURES: usize = 60;
 const LONGEST_BAR: usize = 40;
 /// A shorter bar shows too little to be useful.
 const SHORTEST_BAR: usize = 8;
+
+/// How often a line tells how far an upload is where there is no bar.
+const LINE_EVERY: Duration = Duration::from_secs(30);
 
 /// The progress of the current upload. Uploads of one run follow each other.
 #[derive(Default)]
@@ -55,6 +59,8 @@ pub struct StageProgress {
     is_awaited: AtomicBool,
     /// Whether the server does not answer or is not ready.
     is_away: AtomicBool,
+    /// When the last line was printed, or the upload began.
+    told: Mutex<Instant>,
 }
 
 impl StageProgress {
@@ -88,7 +94,18 @@ impl StageProgress {
             server,
             is_awaited: AtomicBool::default(),
             is_away: AtomicBool::default(),
+            told: Mutex::new(Instant::now()),
         }
+    }
+
+    /// The line about how far the upload is, if it is time for one.
+    fn line(&self, read_bytes: u64, now: Instant) -> Option<String> {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if now.saturating_duration_since(*told) < LINE_EVERY {
+            return None;
+        }
+        *told = now;
+        Some(format!("{} of {} packed and sent", format_size(read_bytes), format_size(self.total_bytes)))
     }
 
     /// Removes the bar.
@@ -117,6 +134,12 @@ impl StageObserver for StageProgress {
             self.bar.set_style(template(&self.style));
         }
         self.bar.set_position(read_bytes);
+        if self.server.is_some()
+            && !self.screen.is_live()
+            && let Some(line) = self.line(read_bytes, Instant::now())
+        {
+            self.screen.tell(&line);
+        }
         if read_bytes >= self.total_bytes && !self.is_awaited.swap(true, Ordering::Relaxed) {
             self.bar.reset_elapsed();
             self.bar.set_style(template(AWAITED));
@@ -143,6 +166,18 @@ impl StageObserver for StageProgress {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn without_a_bar_a_line_every_half_minute_tells_how_far_it_is() {
+        let upload = Uploading { files: 1, size_bytes: 3 << 30, server: "http://h:1".to_owned() };
+        let progress = StageProgress::on(Screen::plain(), "", &upload, Some(upload.server.clone()));
+        let begin = *progress.told.lock().unwrap();
+        let at = |seconds, read_bytes| progress.line(read_bytes, begin + Duration::from_secs(seconds));
+        assert_eq!(at(29, 1 << 30), None);
+        assert_eq!(at(31, 1 << 30).as_deref(), Some("1 GiB of 3 GiB packed and sent"));
+        assert_eq!(at(60, 2 << 30), None);
+        assert_eq!(at(61, 2 << 30).as_deref(), Some("2 GiB of 3 GiB packed and sent"));
+    }
 
     #[test]
     fn the_bar_takes_what_the_figures_leave() {

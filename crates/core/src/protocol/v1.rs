@@ -53,6 +53,9 @@ pub struct ServerInfo {
     /// The image of init-containers that fetch, if the server knows one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fetch_image: Option<String>,
+    /// The largest bundle that the server takes, in bytes. An older server does not tell it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_resource_size: Option<u64>,
 }
 
 /// The answer to an upload.

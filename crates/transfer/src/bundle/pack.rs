@@ -51,6 +51,13 @@ impl PackPlan {
         };
         self.files().iter().map(entry).fold(END_BYTES as u64, u64::saturating_add)
     }
+
+    /// The size of the files that are not compressed. The bundle is larger.
+    #[must_use]
+    pub fn stored_bytes(&self) -> u64 {
+        let stored = self.files().iter().filter(|file| Method::for_name(&file.name) == Method::Store);
+        stored.map(|file| file.size_bytes).fold(0, u64::saturating_add)
+    }
 }
 
 struct Packer<'a, W> {

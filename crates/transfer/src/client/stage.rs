@@ -28,6 +28,13 @@ const MOST_SILENCES: u32 = 2;
 /// either.
 const LONGEST_RELEASE: Duration = Duration::from_secs(5);
 
+/// Bundles from this size on, in bytes, are compared with the server's limit before they are sent. Of a smaller one, the
+/// refusal comes soon enough.
+const WORTH_ASKING: u64 = 64 << 20;
+
+/// The time limit for the question about that limit.
+const LONGEST_QUESTION: Duration = Duration::from_secs(5);
+
 /// What to stage, where, and for which owner.
 #[derive(Debug, Clone)]
 pub struct StageRequest {
@@ -106,6 +113,20 @@ pub enum StageError {
     /// The files could not be packed.
     #[error(transparent)]
     Pack(#[from] PackError),
+    /// The server would refuse the bundle for its size.
+    #[error(
+        "the bundle is larger than {server} takes: at most {} (--max-resource-size), and the files that are compressed \
+         already have {}; leave out what the image can have, or ask its admin for more (nothing was sent)",
+        format_size(*.most), format_size(*.stored)
+    )]
+    TooLarge {
+        /// The staging server.
+        server: ServerAddress,
+        /// The largest bundle that it takes, in bytes.
+        most: u64,
+        /// The size of the files that are not compressed, in bytes.
+        stored: u64,
+    },
     /// The exchange failed, and no further attempt follows.
     #[error(
         "could not stage to {server}: {why}{tried}{then}{kept}",
@@ -188,6 +209,7 @@ impl HttpClient {
         observer: Arc<dyn StageObserver>,
     ) -> Result<Staged, StageError> {
         request.check_token()?;
+        self.check_size(request).await?;
         let retries = Retries::new(policy, MOST_SILENCES);
         let mut attempts = Attempts { request, retries, start: Start::Swift, may_be_kept: false };
         loop {
@@ -214,6 +236,21 @@ impl HttpClient {
                 () = tokio::time::sleep(wait) => {}
                 () = stop.cancelled() => return Err(attempts.stopped(false)),
             }
+        }
+    }
+
+    /// Refuses a bundle that the server would refuse after it was sent. A server that gives no answer, or tells no limit,
+    /// decides about the upload itself.
+    async fn check_size(&self, request: &StageRequest) -> Result<(), StageError> {
+        let stored = request.plan.stored_bytes();
+        if stored < WORTH_ASKING {
+            return Ok(());
+        }
+        let asked = timeout(LONGEST_QUESTION, self.server_info(&request.server)).await;
+        let most = asked.ok().and_then(Result::ok).and_then(|info| info.max_resource_size);
+        match most.filter(|most| stored > *most) {
+            Some(most) => Err(StageError::TooLarge { server: request.server.clone(), most, stored }),
+            None => Ok(()),
         }
     }
 
