@@ -51,6 +51,7 @@ pub fn resolve(
     warnings.extend(without_effect);
     warnings.extend(limits.share.and_then(|share| of_share(share, &limits, &storage.data_dir)));
     warnings.extend(of_resources(limits.max_resources));
+    warnings.extend(of_free_space(limits.capacity.min_free_space, &storage.data_dir));
     Ok(limits)
 }
 
@@ -69,7 +70,8 @@ fn check_sizes(args: &ServeArgs) -> anyhow::Result<()> {
 /// A warning if one bundle may be larger than a share, because a share is never smaller than one bundle.
 fn of_share(share: Share, limits: &Limits, data_dir: &Path) -> Option<String> {
     let CapacityLimits { max_resource_size: largest, max_total_size, min_free_space, .. } = limits.capacity;
-    let on_disk = disk_bytes(data_dir).map(|bytes| (bytes.saturating_sub(min_free_space), "the disk's size"));
+    let on_disk =
+        Disk::of(data_dir).map(|disk| (disk.size.saturating_sub(min_free_space), "the disk's size"));
     let total = max_total_size.map(|bytes| (bytes, "--max-total-size"));
     let (room, of) = [total, on_disk].into_iter().flatten().min()?;
     if largest >= room {
@@ -108,15 +110,38 @@ fn of_resources(most: usize) -> Option<String> {
     })
 }
 
-/// The size of the disk that the folder is on, or will be on.
-fn disk_bytes(data_dir: &Path) -> Option<u64> {
-    // `Path::ancestors` ends with an empty path if the path is relative.
-    let here = Path::new(".");
-    let present = data_dir
-        .ancestors()
-        .filter(|path| !path.as_os_str().is_empty())
-        .chain([here])
-        .find(|path| path.exists())?;
-    let space = rustix::fs::statvfs(present).ok()?;
-    Some(space.f_blocks.saturating_mul(space.f_frsize))
+/// A warning if the disk has less room than has to stay free, so that there is room for no bundle.
+fn of_free_space(least: u64, data_dir: &Path) -> Option<String> {
+    let free = Disk::of(data_dir)?.free;
+    (free <= least).then(|| {
+        format!(
+            "every upload will be refused: {} has {} free, and --min-free-space keeps {}; make room there, or lower \
+             --min-free-space",
+            data_dir.display(),
+            format_size(free),
+            format_size(least)
+        )
+    })
+}
+
+/// The disk that a folder is on, or will be on, in bytes.
+struct Disk {
+    size: u64,
+    /// What users other than root may still write.
+    free: u64,
+}
+
+impl Disk {
+    fn of(data_dir: &Path) -> Option<Self> {
+        // `Path::ancestors` ends with an empty path if the path is relative.
+        let here = Path::new(".");
+        let present = data_dir
+            .ancestors()
+            .filter(|path| !path.as_os_str().is_empty())
+            .chain([here])
+            .find(|path| path.exists())?;
+        let space = rustix::fs::statvfs(present).ok()?;
+        let bytes = |blocks: u64| blocks.saturating_mul(space.f_frsize);
+        Some(Self { size: bytes(space.f_blocks), free: bytes(space.f_bavail) })
+    }
 }

@@ -55,6 +55,15 @@ fn every_value_of_the_check_stands_apart_from_its_name() {
 }
 
 #[test]
+fn a_disk_without_room_for_any_bundle_is_warned_about() {
+    let files = ServerFiles::new();
+    let keeps =
+        ["every upload will be refused: ", "cloakroom-data has ", "--min-free-space keeps 1 PiB; make room"];
+    files.warns(&["--no-kubernetes", "--min-free-space", "1PiB"], &keeps);
+    assert_eq!(files.warnings(&["--no-kubernetes", "--min-free-space", "0b"]), Vec::<String>::new());
+}
+
+#[test]
 fn a_bundle_that_is_more_than_a_share_is_warned_about_and_more_so_where_it_is_all_the_room() {
     let files = ServerFiles::new();
     let file = files.with_cluster();
