@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use cloakroom_cluster::{Credentials, Given, TokenSource};
-use cloakroom_core::oauth_token::OauthToken;
+use cloakroom_cluster::{ContentSource, Credentials, Given};
+use cloakroom_core::secret_text::SecretText;
 use cloakroom_spark::{ApiServerProperties, SubmissionCredentials, keys};
 
 /// The credentials in the staging server's properties file.
@@ -14,9 +14,10 @@ pub fn of_server(properties: &ApiServerProperties) -> Credentials {
             (oauth_token.as_ref(), &keys::AUTHENTICATE_OAUTH_TOKEN),
             (oauth_token_file.as_deref(), &keys::AUTHENTICATE_OAUTH_TOKEN_FILE),
         ),
-        ca_cert_file: file(properties.ca_cert_file.as_deref(), &keys::AUTHENTICATE_CA_CERT_FILE),
-        client_cert_files: file(properties.client_cert_file.as_deref(), &keys::AUTHENTICATE_CLIENT_CERT_FILE)
+        ca_cert: file(properties.ca_cert_file.as_deref(), &keys::AUTHENTICATE_CA_CERT_FILE),
+        client_cert: file(properties.client_cert_file.as_deref(), &keys::AUTHENTICATE_CLIENT_CERT_FILE)
             .zip(file(properties.client_key_file.as_deref(), &keys::AUTHENTICATE_CLIENT_KEY_FILE)),
+        ..Credentials::default()
     }
 }
 
@@ -28,9 +29,10 @@ pub fn of_submission(credentials: &SubmissionCredentials) -> Credentials {
             (oauth_token.as_ref(), &keys::SUBMISSION_TOKEN),
             (oauth_token_file.as_deref(), &keys::SUBMISSION_TOKEN_FILE),
         ),
-        ca_cert_file: file(credentials.ca_cert_file.as_deref(), &keys::SUBMISSION_CA_CERT_FILE),
-        client_cert_files: file(credentials.client_cert_file.as_deref(), &keys::SUBMISSION_CLIENT_CERT_FILE)
+        ca_cert: file(credentials.ca_cert_file.as_deref(), &keys::SUBMISSION_CA_CERT_FILE),
+        client_cert: file(credentials.client_cert_file.as_deref(), &keys::SUBMISSION_CLIENT_CERT_FILE)
             .zip(file(credentials.client_key_file.as_deref(), &keys::SUBMISSION_CLIENT_KEY_FILE)),
+        ..Credentials::default()
     }
 }
 
@@ -39,16 +41,16 @@ pub fn quoted(key: &str) -> String {
     format!("`{key}`")
 }
 
-fn file(path: Option<&Path>, key: &str) -> Option<Given<std::path::PathBuf>> {
-    path.map(|path| Given::new(path.to_owned(), quoted(key)))
+fn file(path: Option<&Path>, key: &str) -> Option<Given<ContentSource>> {
+    path.map(|path| Given::new(ContentSource::File(path.to_owned()), quoted(key)))
 }
 
 fn token(
-    (text, text_key): (Option<&OauthToken>, &str),
+    (text, text_key): (Option<&SecretText>, &str),
     (path, path_key): (Option<&Path>, &str),
-) -> Option<Given<TokenSource>> {
-    let text = text.map(|text| Given::new(TokenSource::Text(text.clone()), quoted(text_key)));
-    text.or_else(|| path.map(|path| Given::new(TokenSource::File(path.to_owned()), quoted(path_key))))
+) -> Option<Given<ContentSource>> {
+    let text = text.map(|text| Given::new(ContentSource::Inline(text.clone()), quoted(text_key)));
+    text.or_else(|| file(path, path_key))
 }
 
 #[cfg(test)]
@@ -77,12 +79,15 @@ mod tests {
     }
 
     fn expected(prefix: &str) -> Credentials {
-        let given = |leaf: &str| Given::new(PathBuf::from(format!("/{leaf}")), format!("`{prefix}.{leaf}`"));
-        let Given { value, setting } = given(LEAVES[0]);
+        let given = |leaf: &str| {
+            let path = PathBuf::from(format!("/{leaf}"));
+            Given::new(ContentSource::File(path), format!("`{prefix}.{leaf}`"))
+        };
         Credentials {
-            token: Some(Given { value: TokenSource::File(value), setting }),
-            ca_cert_file: Some(given(LEAVES[1])),
-            client_cert_files: Some((given(LEAVES[2]), given(LEAVES[3]))),
+            token: Some(given(LEAVES[0])),
+            ca_cert: Some(given(LEAVES[1])),
+            client_cert: Some((given(LEAVES[2]), given(LEAVES[3]))),
+            ..Credentials::default()
         }
     }
 
@@ -102,7 +107,7 @@ mod tests {
     #[test]
     fn a_token_in_the_settings_is_named_by_its_key() {
         let named = |prefix: &str| {
-            let token = TokenSource::Text(OauthToken::new("t0ken"));
+            let token = ContentSource::Inline(SecretText::new("t0ken"));
             Some(Given::new(token, format!("`{prefix}.oauthToken`")))
         };
         assert_eq!(server(&format!("{OF_SERVER}.oauthToken=t0ken\n")).token, named(OF_SERVER));

@@ -34,6 +34,9 @@ pub struct Call {
     pub content_type: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub authorization: Option<String>,
+    /// Headers that ask to be taken for somebody else, such as `impersonate-user: ann`, sorted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub impersonation: Vec<String>,
     /// Tried as a WebSocket, which is refused.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub websocket: bool,
@@ -113,6 +116,7 @@ async fn answer(State(script): State<Arc<Script>>, request: Request) -> Response
         query,
         content_type: text(&parts.headers, &header::CONTENT_TYPE),
         authorization: text(&parts.headers, &header::AUTHORIZATION),
+        impersonation: impersonation(&parts.headers),
         websocket,
         status: response.status().as_u16(),
         body: parse(&body),
@@ -193,6 +197,12 @@ fn query(uri: &Uri) -> BTreeMap<String, String> {
         .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
         .map(|(k, v)| (decode(k), decode(v)))
         .collect()
+}
+
+fn impersonation(headers: &HeaderMap) -> Vec<String> {
+    let named = headers.iter().filter(|(name, _)| name.as_str().starts_with("impersonate-"));
+    let lines = named.map(|(name, value)| format!("{name}: {}", String::from_utf8_lossy(value.as_bytes())));
+    lines.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 fn text(headers: &HeaderMap, name: &header::HeaderName) -> Option<String> {

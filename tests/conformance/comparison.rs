@@ -161,6 +161,7 @@ fn calls(spark: &Call, ours: &Call, rules: &Rules, found: &mut Vec<Difference>) 
         ("query", json(&|call| serde_json::to_value(&call.query).unwrap())),
         ("content type", json(&|call| call.content_type.clone().into())),
         ("authorization", json(&|call| call.authorization.clone().into())),
+        ("impersonation", json(&|call| call.impersonation.clone().into())),
         ("status", json(&|call| call.status.into())),
         ("body", json(&|call| call.body.clone())),
     ] {

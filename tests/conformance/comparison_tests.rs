@@ -47,6 +47,7 @@ fn call(method: &str, path: &str, body: Value) -> Call {
         query: [].into(),
         content_type: None,
         authorization: None,
+        impersonation: Vec::new(),
         websocket: false,
         status: 200,
         body,

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use cloakroom_cluster::{Access, ApiServer, Credentials, Given, PropertiesAccess};
+use cloakroom_cluster::{Access, ApiServer, ContentSource, Credentials, Given, PropertiesAccess};
 use cloakroom_testing::cluster::{Account, Cluster, Next, Object, POD, rights, text};
 use cloakroom_testing::control_plane::{ASSETS, ControlPlane, WatchCache};
 use cloakroom_testing::needs::{Need, trial};
@@ -112,12 +112,12 @@ async fn a_client_certificate_of_version_1_is_taken(plane: &ControlPlane) {
     let file = |name: &str, text: &str| {
         let path = folder.path().join(name);
         std::fs::write(&path, text).unwrap();
-        Given::new(path, name)
+        Given::new(ContentSource::File(path), name)
     };
     let credentials = Credentials {
-        token: None,
-        ca_cert_file: plane.ca().map(|path| Given::new(path.to_owned(), "its CA")),
-        client_cert_files: Some((file("client.pem", CERTIFICATE), file("client.key", KEY))),
+        ca_cert: plane.ca().map(|path| Given::new(ContentSource::File(path.to_owned()), "its CA")),
+        client_cert: Some((file("client.pem", CERTIFICATE), file("client.key", KEY))),
+        ..Credentials::default()
     };
     let access = PropertiesAccess {
         url: Given::new(format!("https://{}", plane.address()), "its address"),

@@ -17,7 +17,7 @@ use super::files::Files;
 use super::identity;
 use cloakroom_core::reload::Seen;
 
-pub use credentials::{Credentials, Given, TokenSource};
+pub use credentials::{Basic, ContentSource, Credentials, Given, Impersonation};
 pub use submission::SubmissionAccess;
 
 /// The folder in which Kubernetes mounts a pod's service account.

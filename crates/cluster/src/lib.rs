@@ -14,7 +14,8 @@ mod reviews;
 mod throttled;
 
 pub use access::{
-    Access, Credentials, Given, PropertiesAccess, SERVICE_ACCOUNT_FOLDER, SubmissionAccess, TokenSource,
+    Access, Basic, ContentSource, Credentials, Given, Impersonation, PropertiesAccess,
+    SERVICE_ACCOUNT_FOLDER, SubmissionAccess,
 };
 pub use api_server::{ApiServer, CALL_TIMEOUT, Timeouts};
 pub use connect_error::ConnectError;

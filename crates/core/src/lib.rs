@@ -8,16 +8,16 @@
 //! - [`reload`]: files that are read again when they change
 //! - [`clock`]: what time it is, as a parameter
 //! - [`metrics`]: what Prometheus is told
-//! - [`oauth_token`]: bearer tokens that settings give
+//! - [`secret_text`]: tokens, passwords and keys that settings give
 
 pub mod clock;
 pub mod metrics;
-pub mod oauth_token;
 pub mod protocol;
 mod quantity;
 pub mod reload;
 pub mod resource;
 pub mod retry;
+pub mod secret_text;
 pub mod size;
 pub mod text;
 pub mod time;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::reader::Reader;
 use super::{Properties, PropertyError, java_store, keys};
-use cloakroom_core::oauth_token::OauthToken;
+use cloakroom_core::secret_text::SecretText;
 use cloakroom_core::time::TimeUnit;
 
 #[cfg(test)]
@@ -47,7 +47,7 @@ pub struct ApiServerProperties {
     /// The PEM file of the client certificate; set if and only if `client_key_file` is.
     pub client_cert_file: Option<PathBuf>,
     /// The bearer token; excludes `oauth_token_file`.
-    pub oauth_token: Option<OauthToken>,
+    pub oauth_token: Option<SecretText>,
     /// The file of the bearer token; excludes `oauth_token`.
     pub oauth_token_file: Option<PathBuf>,
     /// Whether the mounted service account provides what is missing here; true by default.
@@ -112,7 +112,7 @@ fn api_server(reader: &mut Reader<'_>) -> Result<ApiServerProperties, PropertyEr
         ca_cert_file,
         client_key_file,
         client_cert_file,
-        oauth_token: reader.text(&keys::AUTHENTICATE_OAUTH_TOKEN).map(OauthToken::new),
+        oauth_token: reader.text(&keys::AUTHENTICATE_OAUTH_TOKEN).map(SecretText::new),
         oauth_token_file: reader.path(&keys::AUTHENTICATE_OAUTH_TOKEN_FILE)?,
         use_service_account_credentials: reader.boolean(&keys::AUTHENTICATE_USE_SERVICE_ACCOUNT, true)?,
     })

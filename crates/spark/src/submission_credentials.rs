@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use cloakroom_core::oauth_token::OauthToken;
+use cloakroom_core::secret_text::SecretText;
 
 use super::conf::{SettingError, SparkConf};
 use super::keys::{self, SUBMISSION_TOKEN};
@@ -12,7 +12,7 @@ use super::uri::DependencyUri;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SubmissionCredentials {
     /// The bearer token; excludes `oauth_token_file`.
-    pub oauth_token: Option<OauthToken>,
+    pub oauth_token: Option<SecretText>,
     /// The file of the bearer token; excludes `oauth_token`.
     pub oauth_token_file: Option<PathBuf>,
     /// The PEM file of the trusted CA certificate.
@@ -30,7 +30,7 @@ impl SubmissionCredentials {
     pub fn from(conf: &SparkConf) -> Result<Self, SettingError> {
         // Spark's client ignores an empty token.
         let token = conf.get(&keys::SUBMISSION_TOKEN).map(str::trim).filter(|token| !token.is_empty());
-        let oauth_token = token.map(OauthToken::new);
+        let oauth_token = token.map(SecretText::new);
         let oauth_token_file = path(conf, &keys::SUBMISSION_TOKEN_FILE)?;
         if conf.contains(&keys::SUBMISSION_TOKEN) && oauth_token_file.is_some() {
             let problem = format!("`{SUBMISSION_TOKEN}` is set as well; remove one of them");

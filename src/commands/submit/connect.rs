@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 
+use super::fabric8::Fabric8;
 use super::{sources, warn};
 use crate::commands::credentials;
 
@@ -26,30 +27,36 @@ pub fn connect(conf: &SparkConf, submitter: &Submitter) -> anyhow::Result<ApiSer
     if let Some(variable) = sources::proxy(submitter, url) {
         warn(&format!("{variable} is not used: the connection to the API server is always direct"));
     }
-    let credentials = SubmissionCredentials::from(conf)?;
+    let fabric8 = Fabric8::of(submitter)?;
+    let settings = SubmissionCredentials::from(conf)?;
+    let of_spark = settings.trust_certificates.then(|| credentials::quoted(&keys::TRUST_CERTIFICATES));
     let access = SubmissionAccess {
         url: Given::new(url.to_owned(), "--master (`spark.master`)"),
-        credentials: credentials::of_submission(&credentials),
-        credentials_setting: format!("{}*", keys::OF_SUBMISSION_CREDENTIALS),
+        credentials: fabric8.overridden(credentials::of_submission(&settings))?,
+        credentials_setting: match fabric8.identity_setting() {
+            Some(setting) if !settings.identify() => setting.to_owned(),
+            _ => format!("{}*", keys::OF_SUBMISSION_CREDENTIALS),
+        },
         ca_setting: credentials::quoted(&keys::SUBMISSION_CA_CERT_FILE),
-        trust_certificates: credentials
-            .trust_certificates
-            .then(|| credentials::quoted(&keys::TRUST_CERTIFICATES)),
+        trust_certificates: of_spark.or(fabric8.trust_certificates),
         context: conf.get(&keys::CONTEXT).filter(|name| !name.is_empty()).map(str::to_owned),
-        kubeconfig: sources::kubeconfig(submitter),
-        folder: PathBuf::from(SERVICE_ACCOUNT_FOLDER),
+        kubeconfig: sources::kubeconfig(submitter).filter(|_| !fabric8.skips_kubeconfig),
+        folder: (!fabric8.skips_service_account).then(|| PathBuf::from(SERVICE_ACCOUNT_FOLDER)),
+        account_token: fabric8.account_token,
     };
     connect_as(&Access::Submission(Box::new(access)), conf)
 }
 
 /// Connects as the kubeconfig says, for commands that need no master.
 fn by_kubeconfig(conf: &SparkConf, submitter: &Submitter) -> anyhow::Result<ApiServer> {
-    if SubmissionCredentials::from(conf)?.identify() {
-        bail!(
-            "no API server is named for the credentials of spark.kubernetes.authenticate.submission.*: give --master"
-        );
+    let fabric8 = Fabric8::of(submitter)?;
+    let of_spark = SubmissionCredentials::from(conf)?.identify();
+    let of_spark = of_spark.then(|| format!("{}*", keys::OF_SUBMISSION_CREDENTIALS));
+    if let Some(setting) = of_spark.as_deref().or(fabric8.identity_setting()) {
+        bail!("no API server is named for the credentials of {setting}: give --master");
     }
-    let Some((paths, setting)) = sources::kubeconfig(submitter) else {
+    let kubeconfig = sources::kubeconfig(submitter).filter(|_| !fabric8.skips_kubeconfig);
+    let Some((paths, setting)) = kubeconfig else {
         bail!("no API server is known: give --master, or a kubeconfig (KUBECONFIG, ~/.kube/config)")
     };
     let context = conf.get(&keys::CONTEXT).filter(|name| !name.is_empty()).map(str::to_owned);

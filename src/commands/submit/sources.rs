@@ -112,27 +112,28 @@ fn read(path: &Path, shown: &str) -> anyhow::Result<Properties> {
     Ok(Properties::parse(shown, &text)?)
 }
 
-/// The kubeconfig files that kubectl would read, with their source for messages: the existing files of `KUBECONFIG`
-/// (all of them if none exists, for the message), else `~/.kube/config`.
+/// The kubeconfig files, with their source for messages: the existing files of the JVM's property `kubeconfig` or of
+/// `KUBECONFIG` (all of them if none exists, for the message), else `~/.kube/config`.
 pub fn kubeconfig(submitter: &Submitter) -> Option<(Vec<PathBuf>, String)> {
-    const VARIABLE: &str = "KUBECONFIG";
-    let named = |name: &str| submitter.variables.get(name).filter(|value| !value.is_empty());
-    if let Some(list) = named(VARIABLE) {
-        let paths = std::env::split_paths(list).filter(|path| !path.as_os_str().is_empty());
+    let set = |value: Option<&'_ String>| value.filter(|value| !value.is_empty()).cloned();
+    let property = set(submitter.system.get("kubeconfig")).map(|list| (list, "-Dkubeconfig"));
+    let variable = || set(submitter.variables.get("KUBECONFIG")).map(|list| (list, "KUBECONFIG"));
+    if let Some((list, setting)) = property.or_else(variable) {
+        let paths = std::env::split_paths(&list).filter(|path| !path.as_os_str().is_empty());
         let mut paths = paths.map(|path| submitter.working_folder.join(path)).collect::<Vec<_>>();
         if paths.iter().any(|path| path.exists()) {
             paths.retain(|path| path.exists());
         }
-        return (!paths.is_empty()).then(|| (paths, VARIABLE.to_owned()));
+        return (!paths.is_empty()).then(|| (paths, setting.to_owned()));
     }
-    let path = Path::new(named("HOME")?).join(".kube/config");
+    let path = PathBuf::from(set(submitter.variables.get("HOME"))?).join(".kube/config");
     path.exists().then(|| (vec![path], "kubeconfig".to_owned()))
 }
 
 /// The variable that sets a proxy for the API server, if a user may expect that it is used. It is not.
 pub fn proxy(submitter: &Submitter, master: &str) -> Option<&'static str> {
     let set = |name: &str| submitter.variables.get(name).is_some_and(|value| !value.is_empty());
-    let name = ["HTTPS_PROXY", "https_proxy"].into_iter().find(|name| set(name))?;
+    let name = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"].into_iter().find(|name| set(name))?;
     let url = master.strip_prefix("https://")?;
     let host = url.split(['/', ':']).next().unwrap_or_default();
     let none = ["NO_PROXY", "no_proxy"].into_iter().find_map(|name| submitter.variables.get(name));

@@ -1,8 +1,10 @@
 //! Credentials that settings give, each with the setting that messages name.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use cloakroom_core::oauth_token::OauthToken;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use cloakroom_core::secret_text::SecretText;
 use kube::config::AuthInfo;
 
 use crate::connect_error::ConnectError;
@@ -25,43 +27,65 @@ impl<T> Given<T> {
     }
 }
 
-/// Where a bearer token comes from.
+/// Where a token, a certificate or a key comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TokenSource {
-    /// The setting has the token itself.
-    Text(OauthToken),
-    /// The setting names the token's file.
+pub enum ContentSource {
+    /// The setting has the content itself. A certificate or a key is PEM text, or its base64 form.
+    Inline(SecretText),
+    /// The setting names a file with the content.
     File(PathBuf),
+}
+
+/// A user name and a password.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Basic {
+    /// The user name.
+    pub user: String,
+    /// The password.
+    pub password: SecretText,
+}
+
+/// The user that the API server is asked to take the submitter for. The credentials must have the right `impersonate`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Impersonation {
+    /// The name of the user.
+    pub user: String,
+    /// The groups of the user.
+    pub groups: Vec<String>,
 }
 
 /// What settings give to show to the API server, and to check who it is. No file was read yet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Credentials {
-    /// The bearer token.
-    pub token: Option<Given<TokenSource>>,
-    /// PEM file of the CA certificates to trust.
-    pub ca_cert_file: Option<Given<PathBuf>>,
-    /// PEM files of the client certificate and of its key.
-    pub client_cert_files: Option<(Given<PathBuf>, Given<PathBuf>)>,
+    /// The bearer token. It excludes `basic`.
+    pub token: Option<Given<ContentSource>>,
+    /// User name and password, which are sent with HTTP's scheme `Basic`.
+    pub basic: Option<Given<Basic>>,
+    /// The CA certificates to trust (PEM).
+    pub ca_cert: Option<Given<ContentSource>>,
+    /// The client certificate and its key (PEM).
+    pub client_cert: Option<(Given<ContentSource>, Given<ContentSource>)>,
+    /// Who is impersonated, whatever the credentials are.
+    pub impersonation: Option<Given<Impersonation>>,
 }
 
 impl Credentials {
     /// Whether they say who asks.
-    pub(super) fn identify(&self) -> bool {
-        self.token.is_some() || self.client_cert_files.is_some()
+    pub fn identify(&self) -> bool {
+        self.token.is_some() || self.basic.is_some() || self.client_cert.is_some()
     }
 
     /// The CA certificates to trust.
     pub(super) fn roots(&self, files: &mut Files) -> Result<Option<Vec<Vec<u8>>>, ConnectError> {
-        let content = self.ca_cert_file.as_ref().map(|given| read(given, files)).transpose()?;
+        let content = self.ca_cert.as_ref().map(|given| pem(given, files)).transpose()?;
         content.map(|content| identity::roots(&content)).transpose()
     }
 
     /// Gives the client certificate to `auth`, and says whether there is one.
     pub(super) fn present(&self, auth: &mut AuthInfo, files: &mut Files) -> Result<bool, ConnectError> {
-        let Some((certificate, key)) = &self.client_cert_files else { return Ok(false) };
-        let certificate = read(certificate, files)?;
-        let key = read(key, files)?;
+        let Some((certificate, key)) = &self.client_cert else { return Ok(false) };
+        let certificate = pem(certificate, files)?;
+        let key = pem(key, files)?;
         identity::present(auth, &certificate, &key)?;
         Ok(true)
     }
@@ -70,16 +94,51 @@ impl Credentials {
     pub(super) fn token(&self, files: &mut Files) -> Result<Option<(String, String)>, ConnectError> {
         let Some(Given { value, setting }) = &self.token else { return Ok(None) };
         let token = match value {
-            TokenSource::Text(text) => {
+            ContentSource::Inline(text) => {
                 let content = Content { place: setting.clone(), bytes: text.expose().as_bytes().to_vec() };
                 files::token(&content)?
             }
-            TokenSource::File(path) => files.token(path, setting)?,
+            ContentSource::File(path) => files.token(path, setting)?,
         };
         Ok(Some((token, setting.clone())))
     }
+
+    /// Gives the token, or user name and password, to `auth`. Returns the setting of the secret that is sent.
+    pub(super) fn send(
+        &self,
+        auth: &mut AuthInfo,
+        files: &mut Files,
+    ) -> Result<Option<String>, ConnectError> {
+        if let Some(Given { value: Basic { user, password }, setting }) = &self.basic {
+            auth.username = Some(user.clone());
+            auth.password = Some(password.expose().to_owned().into());
+            return Ok(Some(setting.clone()));
+        }
+        let Some((token, setting)) = self.token(files)? else { return Ok(None) };
+        auth.token = Some(token.into());
+        Ok(Some(setting))
+    }
+
+    /// Puts who is impersonated into `auth`, in place of whom a kubeconfig names.
+    pub(super) fn impersonate(&self, auth: &mut AuthInfo) {
+        let Some(Given { value, .. }) = &self.impersonation else { return };
+        auth.impersonate = Some(value.user.clone());
+        auth.impersonate_groups = Some(value.groups.clone());
+        (auth.impersonate_uid, auth.impersonate_user_extra) = (None, None);
+    }
 }
 
-fn read(given: &Given<PathBuf>, files: &mut Files) -> Result<Content, ConnectError> {
-    files.read(Path::new(&given.value), &given.setting)
+/// The content as PEM text. Text in a setting that is not PEM is taken for base64.
+fn pem(given: &Given<ContentSource>, files: &mut Files) -> Result<Content, ConnectError> {
+    let Given { value, setting } = given;
+    let text = match value {
+        ContentSource::File(path) => return files.read(path, setting),
+        ContentSource::Inline(text) => text.expose().trim(),
+    };
+    let mut content = Content { place: setting.clone(), bytes: text.as_bytes().to_vec() };
+    if !text.starts_with("-----BEGIN") {
+        content.bytes =
+            STANDARD.decode(text).map_err(|_| content.refuse("is neither PEM nor the base64 form of PEM"))?;
+    }
+    Ok(content)
 }

@@ -31,8 +31,20 @@ pub struct SubmissionAccess {
     pub context: Option<String>,
     /// The kubeconfig's files, and the setting that names them; `None` if there is no kubeconfig.
     pub kubeconfig: Option<(Vec<PathBuf>, String)>,
-    /// The service account's folder; [`SERVICE_ACCOUNT_FOLDER`](super::SERVICE_ACCOUNT_FOLDER) outside of tests.
-    pub folder: PathBuf,
+    /// The service account's folder; [`SERVICE_ACCOUNT_FOLDER`](super::SERVICE_ACCOUNT_FOLDER) outside of tests. `None`
+    /// if no service account is wanted.
+    pub folder: Option<PathBuf>,
+    /// The file of the service account's token, if a setting names one outside of the folder.
+    pub account_token: Option<Given<PathBuf>>,
+}
+
+impl SubmissionAccess {
+    /// The file of the service account's token; `None` if there is no service account.
+    fn token_of_account(&self) -> Option<Given<PathBuf>> {
+        let mounted = self.folder.as_ref()?.join("token");
+        let found = mounted.exists().then(|| Given::new(mounted, SERVICE_ACCOUNT));
+        self.account_token.clone().or(found)
+    }
 }
 
 /// The credentials of the submitter, and the CAs that it trusts.
@@ -56,10 +68,16 @@ impl fmt::Display for SubmissionAccess {
                 write!(f, "the context “{context}” of {} says", joined(paths))
             }
             (Some((paths, _)), None) => write!(f, "the current context of {} says", joined(paths)),
-            (None, _) if self.folder.join("token").exists() => f.write_str(SERVICE_ACCOUNT),
-            (None, _) => {
-                f.write_str("an anonymous user: there is neither a kubeconfig nor a setting with credentials")
-            }
+            (None, _) => match self.token_of_account() {
+                Some(token) => f.write_str(&token.setting),
+                None => f.write_str(
+                    "an anonymous user: there is neither a kubeconfig nor a setting with credentials",
+                ),
+            },
+        }?;
+        match &self.credentials.impersonation {
+            Some(Given { value, setting }) => write!(f, ", on behalf of “{}” ({setting})", value.user),
+            None => Ok(()),
         }
     }
 }
@@ -101,19 +119,21 @@ fn surroundings(access: &SubmissionAccess, files: &mut Files) -> Result<Identity
             trusts_anybody: found.trusts_anybody,
         }));
     }
-    let token_file = access.folder.join("token");
-    if !token_file.exists() {
+    let (Some(folder), Some(token)) = (&access.folder, access.token_of_account()) else {
         return Ok(Identity::default());
-    }
+    };
     let mut identity = Identity::default();
-    identity.auth.token = Some(files.token(&token_file, SERVICE_ACCOUNT)?.into());
-    identity.secret = Some(SERVICE_ACCOUNT.to_owned());
-    identity.roots = Some(identity::roots(&files.read(&access.folder.join("ca.crt"), SERVICE_ACCOUNT)?)?);
+    identity.auth.token = Some(files.token(&token.value, &token.setting)?.into());
+    let ca = folder.join("ca.crt");
+    if access.account_token.is_none() || ca.exists() {
+        identity.roots = Some(identity::roots(&files.read(&ca, SERVICE_ACCOUNT)?)?);
+    }
+    identity.secret = Some(token.setting);
     Ok(identity)
 }
 
-/// Applies the submission's settings. Settings with credentials replace all credentials of the machine; a CA replaces
-/// only the CA.
+/// Applies the submission's settings. Settings with credentials replace all credentials of the machine. A CA replaces
+/// only the CA, and an impersonation only the kubeconfig's.
 fn overridden(
     surroundings: Identity,
     credentials: &Credentials,
@@ -123,13 +143,12 @@ fn overridden(
     if let Some(roots) = credentials.roots(files)? {
         identity.roots = Some(roots);
     }
-    if !credentials.identify() {
-        return Ok(identity);
+    if credentials.identify() {
+        let mut auth = AuthInfo::default();
+        credentials.present(&mut auth, files)?;
+        let secret = credentials.send(&mut auth, files)?;
+        identity = Identity { auth, secret, plugin: None, ..identity };
     }
-    let mut auth = AuthInfo::default();
-    credentials.present(&mut auth, files)?;
-    let token = credentials.token(files)?;
-    let secret = token.as_ref().map(|(_, setting)| setting.clone());
-    auth.token = token.map(|(token, _)| token.into());
-    Ok(Identity { auth, secret, plugin: None, ..identity })
+    credentials.impersonate(&mut identity.auth);
+    Ok(identity)
 }

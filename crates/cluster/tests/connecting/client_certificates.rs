@@ -16,8 +16,7 @@ use super::refused;
 
 fn access(folder: &CredentialFolder, url: &str) -> Access {
     let of_client = certificate(folder.path("client.pem"), folder.path("client.key"));
-    let credentials =
-        Credentials { ca_cert_file: ca(folder.path("server/ca.pem")).ca_cert_file, ..of_client };
+    let credentials = Credentials { ca_cert: ca(folder.path("server/ca.pem")).ca_cert, ..of_client };
     folder.access_without_account(url, credentials)
 }
 

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cloakroom_cluster::{
-    Access, ApiFailure, ApiServer, Credentials, Given, PropertiesAccess, Timeouts, TokenSource,
+    Access, ApiFailure, ApiServer, ContentSource, Credentials, Given, PropertiesAccess, Timeouts,
 };
-use cloakroom_core::oauth_token::OauthToken;
+use cloakroom_core::secret_text::SecretText;
 use cloakroom_testing::scripted::{Answer, Scripted};
 use cloakroom_testing::tls::{self, Pem};
 use cloakroom_testing::workspace::Workspace;
@@ -89,23 +89,25 @@ pub fn named<T>(value: T, setting: &str) -> Given<T> {
 
 /// The settings have the token itself.
 pub fn token(text: &str) -> Credentials {
-    let token = named(TokenSource::Text(OauthToken::new(text)), "oauthToken");
+    let token = named(ContentSource::Inline(SecretText::new(text)), "oauthToken");
     Credentials { token: Some(token), ..Credentials::default() }
 }
 
 /// The settings name the token's file.
 pub fn token_file(path: PathBuf) -> Credentials {
-    let token = named(TokenSource::File(path), "oauthTokenFile");
+    let token = named(ContentSource::File(path), "oauthTokenFile");
     Credentials { token: Some(token), ..Credentials::default() }
 }
 
 pub fn ca(path: PathBuf) -> Credentials {
-    Credentials { ca_cert_file: Some(named(path, "caCertFile")), ..Credentials::default() }
+    let ca = named(ContentSource::File(path), "caCertFile");
+    Credentials { ca_cert: Some(ca), ..Credentials::default() }
 }
 
 pub fn certificate(cert: PathBuf, key: PathBuf) -> Credentials {
-    let files = (named(cert, "clientCertFile"), named(key, "clientKeyFile"));
-    Credentials { client_cert_files: Some(files), ..Credentials::default() }
+    let file = |path, setting| named(ContentSource::File(path), setting);
+    let files = (file(cert, "clientCertFile"), file(key, "clientKeyFile"));
+    Credentials { client_cert: Some(files), ..Credentials::default() }
 }
 
 /// Files are looked at again before every call.

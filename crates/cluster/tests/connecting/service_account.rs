@@ -99,7 +99,7 @@ async fn a_client_certificate_is_shown_and_read_again_when_it_rotates() {
     let config = server_config(&server_pem, Some(&new.ca));
     let server = Scripted::start_tls(config, |_, _| answer(200, "{}").into()).await;
     let of_client = certificate(old.cert, old.key);
-    let credentials = Credentials { ca_cert_file: ca(server_pem.ca).ca_cert_file, ..of_client };
+    let credentials = Credentials { ca_cert: ca(server_pem.ca).ca_cert, ..of_client };
     let access = folder.access_without_account(&server.url(), credentials);
     let asked = ApiServer::connect_with(&access, quick()).unwrap();
     let failure = version(&asked).await.unwrap_err();

@@ -1,7 +1,12 @@
 //! Submissions: the address is the master's, and settings win over the kubeconfig, which wins over the service account.
 
-use cloakroom_cluster::{Access, ApiServer, Credentials, Given, SubmissionAccess};
-use cloakroom_testing::scripted::Scripted;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use cloakroom_cluster::{
+    Access, ApiServer, Basic, ContentSource, Credentials, Given, Impersonation, SubmissionAccess,
+};
+use cloakroom_core::secret_text::SecretText;
+use cloakroom_testing::scripted::{Request, Scripted};
 use cloakroom_testing::tls::server_config;
 
 use super::folder::{CredentialFolder, answer, ca, quick, token, version};
@@ -18,7 +23,8 @@ fn access(folder: &CredentialFolder, url: &str, credentials: Credentials) -> Sub
         trust_certificates: None,
         context: None,
         kubeconfig,
-        folder: folder.path("account"),
+        folder: Some(folder.path("account")),
+        account_token: None,
     }
 }
 
@@ -36,15 +42,28 @@ fn kubeconfig(folder: &CredentialFolder, cluster: &str, user: &str) {
     folder.write("kube/config", &text);
 }
 
-/// Which token is shown to a server on this machine.
-async fn shown(access: SubmissionAccess) -> Option<String> {
+/// What is sent to a server on this machine.
+async fn sent(access: SubmissionAccess) -> Request {
     let server = Scripted::start(|_, _| answer(200, "{}").into()).await;
     let access = Access::Submission(Box::new(SubmissionAccess {
         url: Given::new(server.url(), "--master"),
         ..access
     }));
     version(&ApiServer::connect_with(&access, quick()).unwrap()).await.unwrap();
-    server.requests().last().unwrap().header("authorization").map(str::to_owned)
+    server.requests().last().unwrap().clone()
+}
+
+/// Which credential is sent to a server on this machine.
+async fn shown(access: SubmissionAccess) -> Option<String> {
+    sent(access).await.header("authorization").map(str::to_owned)
+}
+
+fn for_somebody_else(user: &str) -> Credentials {
+    let impersonation = Impersonation { user: user.to_owned(), groups: vec!["dev".to_owned()] };
+    Credentials {
+        impersonation: Some(Given::new(impersonation, "KUBERNETES_IMPERSONATE_USERNAME")),
+        ..Credentials::default()
+    }
 }
 
 #[tokio::test]
@@ -61,6 +80,84 @@ async fn settings_win_over_the_kubeconfig_which_wins_over_the_service_account() 
     let there = SubmissionAccess { context: Some("there".to_owned()), ..access(&folder, "", none()) };
     assert_eq!(shown(there).await.as_deref(), Some("Bearer of-there"));
     assert_eq!(shown(access(&folder, "", token("given"))).await.as_deref(), Some("Bearer given"));
+}
+
+#[tokio::test]
+async fn a_name_and_a_password_are_sent_in_place_of_the_kubeconfigs_credentials() {
+    let folder = CredentialFolder::new();
+    kubeconfig(&folder, "server: 'https://elsewhere.invalid'", "token: of-the-config");
+    let basic = Basic { user: "ann".to_owned(), password: SecretText::new("hunter2") };
+    let credentials =
+        Credentials { basic: Some(Given::new(basic, "the password")), ..Credentials::default() };
+    let sent = shown(access(&folder, "", credentials.clone())).await;
+    assert_eq!(sent.as_deref(), Some("Basic YW5uOmh1bnRlcjI="));
+    let clear = refused(&Access::Submission(Box::new(access(&folder, "http://192.0.2.1:6443", credentials))));
+    assert!(clear.contains("the password would travel in clear") && !clear.contains("hunter2"), "{clear}");
+}
+
+#[tokio::test]
+async fn an_impersonation_joins_whatever_credentials_there_are_and_replaces_that_of_a_kubeconfig() {
+    let folder = CredentialFolder::new();
+    kubeconfig(&folder, "server: 'https://elsewhere.invalid'", "token: t, as: carl, as-uid: '7'");
+    let header = |request: &Request, name: &str| request.header(name).map(str::to_owned);
+    let of_config = sent(access(&folder, "", Credentials::default())).await;
+    assert_eq!(header(&of_config, "impersonate-user").as_deref(), Some("carl"));
+    let access = access(&folder, "", for_somebody_else("bob"));
+    assert!(access.to_string().ends_with("says, on behalf of “bob” (KUBERNETES_IMPERSONATE_USERNAME)"));
+    let of_setting = sent(access.clone()).await;
+    for (name, value) in [
+        ("authorization", Some("Bearer t")),
+        ("impersonate-user", Some("bob")),
+        ("impersonate-group", Some("dev")),
+        ("impersonate-uid", None),
+    ] {
+        assert_eq!(header(&of_setting, name).as_deref(), value, "{name}");
+    }
+    let with_token = Credentials { token: token("given").token, ..for_somebody_else("bob") };
+    let with_token = sent(SubmissionAccess { credentials: with_token, ..access }).await;
+    assert_eq!(header(&with_token, "authorization").as_deref(), Some("Bearer given"));
+    assert_eq!(header(&with_token, "impersonate-user").as_deref(), Some("bob"));
+}
+
+#[tokio::test]
+async fn the_token_of_a_service_account_can_be_elsewhere_or_unwanted() {
+    let folder = CredentialFolder::new();
+    let none = Credentials::default;
+    let token = folder.write("elsewhere", "of-the-file\n");
+    let account_token = Some(Given::new(token, "KUBERNETES_AUTH_SERVICEACCOUNT_TOKEN"));
+    let elsewhere = SubmissionAccess { account_token, ..access(&folder, "", none()) };
+    assert_eq!(elsewhere.to_string(), "KUBERNETES_AUTH_SERVICEACCOUNT_TOKEN");
+    assert_eq!(shown(elsewhere.clone()).await.as_deref(), Some("Bearer of-the-file"));
+    let pem = folder.certificate("account");
+    folder.account("of-the-account", Some(&pem.ca));
+    assert_eq!(shown(elsewhere).await.as_deref(), Some("Bearer of-the-file"));
+    let unwanted = SubmissionAccess { folder: None, ..access(&folder, "", none()) };
+    assert_eq!(shown(unwanted).await, None);
+    let missing = Some(Given::new(folder.path("nothing"), "KUBERNETES_AUTH_SERVICEACCOUNT_TOKEN"));
+    let missing = SubmissionAccess { account_token: missing, ..access(&folder, "https://h", none()) };
+    let said = refused(&Access::Submission(Box::new(missing)));
+    assert!(
+        said.contains("cannot read") && said.contains("(KUBERNETES_AUTH_SERVICEACCOUNT_TOKEN)"),
+        "{said}"
+    );
+}
+
+#[tokio::test]
+async fn a_ca_as_text_is_trusted_as_pem_and_in_base64_and_other_text_is_refused() {
+    let folder = CredentialFolder::new();
+    let pem = folder.certificate("kube");
+    let server = Scripted::start_tls(server_config(&pem, None), |_, _| answer(200, "{}").into()).await;
+    let with = |text: String| {
+        let ca_cert = Some(Given::new(ContentSource::Inline(SecretText::new(text)), "CERTS_CA_DATA"));
+        let credentials = Credentials { ca_cert, ..Credentials::default() };
+        Access::Submission(Box::new(access(&folder, &server.url(), credentials)))
+    };
+    let text = std::fs::read_to_string(&pem.ca).unwrap();
+    for text in [STANDARD.encode(&text), text] {
+        version(&ApiServer::connect(&with(text)).unwrap()).await.unwrap();
+    }
+    let said = refused(&with("hunter2!".to_owned()));
+    assert!(said.contains("CERTS_CA_DATA is neither PEM nor the base64 form") && !said.contains("hunter2"));
 }
 
 #[tokio::test]
