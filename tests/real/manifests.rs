@@ -1,5 +1,6 @@
 //! The manifests as `kubectl apply -k` would send them.
 
+mod elsewhere;
 pub mod rendered;
 pub mod wiring;
 
@@ -22,6 +23,11 @@ pub fn trials() -> Vec<Trial> {
         trial("planted_mistakes_in_manifests_are_found", &needs(), planted_mistakes),
         trial("components_combine_and_take_an_image_of_ones_own", &needs(), combine),
         trial("the_kustomization_of_the_operations_page_works", &needs(), as_the_page_says),
+        trial(
+            "every_overlay_can_be_moved_and_renamed",
+            &needs(),
+            elsewhere::every_overlay_can_be_moved_and_renamed,
+        ),
         trial("serve_accepts_the_environment_of_every_overlay", &needs(), environment_is_accepted),
         trial("the_nodeport_overlay_keeps_the_originals_port", &needs(), keeps_the_port),
         trial("the_namespaced_overlay_has_nothing_cluster_wide", &needs(), nothing_cluster_wide),
