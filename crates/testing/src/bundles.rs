@@ -289,7 +289,7 @@ fn hostile_types() -> Vec<(&'static str, Vec<u8>)> {
         ("a named pipe", bare("pipe", b'6')),
         ("a sparse file of GNU tar", bare("sparse", b'S')),
         ("a sparse file by pax records", with_pax(&sparse_pax, b"")),
-        ("an unknown type", bare("volume", b'V')),
+        ("an unknown type", bare("volume", b'Z')),
         (
             "a global record that renames",
             tgz_with_raw_header(&header(b"g", b'g', octal(renaming.len() as u64)), &renaming),

@@ -7,3 +7,4 @@
 pub mod bundle;
 pub mod client;
 pub mod fetch;
+mod modes;

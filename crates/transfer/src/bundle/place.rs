@@ -1,15 +1,15 @@
 //! Moves unpacked files to their target folder, after it has checked that nothing is in their way.
 
 use std::collections::HashSet;
-use std::fs::{self, DirBuilder, File, FileType, Permissions};
+use std::fs::{self, DirBuilder, File, FileType};
 use std::io::{self, ErrorKind, Read};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
 use super::policy::{NameFault, clean_path, printable};
 use super::unpack::UnpackedFile;
+use crate::modes;
 
 const FOLDER_MODE: u32 = 0o755;
 const COMPARE_BUFFER_BYTES: usize = 128 * 1024;
@@ -203,7 +203,7 @@ fn make_target(to: &Path) -> Result<(), PlaceError> {
         return Ok(());
     }
     fs::create_dir_all(to)
-        .and_then(|()| fs::set_permissions(to, Permissions::from_mode(FOLDER_MODE)))
+        .and_then(|()| modes::of_folder(to, FOLDER_MODE))
         .map_err(|source| disk("create the folder", to, source))
 }
 
@@ -211,7 +211,7 @@ fn make_target(to: &Path) -> Result<(), PlaceError> {
 fn make_folder(path: &Path) -> Result<(), PlaceError> {
     DirBuilder::new()
         .create(path)
-        .and_then(|()| fs::set_permissions(path, Permissions::from_mode(FOLDER_MODE)))
+        .and_then(|()| modes::of_folder(path, FOLDER_MODE))
         .map_err(|source| disk("create the folder", path, source))
 }
 

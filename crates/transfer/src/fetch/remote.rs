@@ -1,8 +1,7 @@
 //! Files on the web: GET requests to `http` and `https` addresses, each into one file.
 
-use std::fs::{OpenOptions, Permissions};
+use std::fs::OpenOptions;
 use std::io::{self, Read};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::client::Url;
@@ -11,6 +10,7 @@ use super::error::Cause;
 use super::plan::PlanError;
 use crate::bundle::UnpackedFile;
 use crate::client::shown;
+use crate::modes;
 use cloakroom_core::resource::FileName;
 use cloakroom_core::size::format_size;
 use cloakroom_spark::RemoteUri;
@@ -63,12 +63,14 @@ pub(super) fn save(
     if size_bytes > max_bytes {
         return Err(Cause::TooLarge { limit: format_size(max_bytes) });
     }
-    file.set_permissions(Permissions::from_mode(FILE_MODE)).map_err(disk)?;
+    modes::of_file(&file, FILE_MODE).map_err(disk)?;
     Ok(UnpackedFile { name: name.to_owned(), size_bytes })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
     use cloakroom_spark::DependencyUri;
 

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::mem;
+use std::time::SystemTime;
 
 use super::UnpackLimits;
 use super::error::UnpackError;
@@ -22,6 +23,8 @@ pub(super) struct Archive<R> {
     limits: UnpackLimits,
     entries: u64,
     claimed_bytes: u64,
+    /// The time of all files that have none of their own, from a global record.
+    modified: Option<SystemTime>,
 }
 
 /// A file or folder that passed the checks.
@@ -35,11 +38,7 @@ pub(super) struct Entry {
 /// The file type of an entry, and what only that type has.
 pub(super) enum Content {
     Folder,
-    File {
-        executable: bool,
-        /// Seconds since 1970.
-        modified: Option<u64>,
-    },
+    File { executable: bool, modified: Option<SystemTime> },
 }
 
 /// What the records before an entry say about it.
@@ -54,7 +53,7 @@ impl<R: Read> Archive<R> {
     /// Recognises the archive by its first bytes.
     pub(super) fn open(input: R, limits: &UnpackLimits) -> Result<Archive<R>, UnpackError> {
         let stream = BufReader::with_capacity(BUFFER_BYTES, Stream::open(input, limits)?);
-        Ok(Archive { stream, limits: *limits, entries: 0, claimed_bytes: 0 })
+        Ok(Archive { stream, limits: *limits, entries: 0, claimed_bytes: 0, modified: None })
     }
 
     /// Returns the next file or folder. The caller must read its content before the next call. After the last entry,
@@ -66,6 +65,12 @@ impl<R: Read> Archive<R> {
                 Kind::Pax | Kind::GlobalPax | Kind::LongName | Kind::LongLink => {
                     self.extend(&mut extensions, &header)?;
                 }
+                Kind::Label => self.pass_over(header.size_bytes)?,
+                Kind::Listing => {
+                    self.pass_over(header.size_bytes)?;
+                    let folder = Header { kind: Kind::Folder, size_bytes: 0, ..header };
+                    return self.judge(folder, extensions).map(Some);
+                }
                 _ => return self.judge(header, extensions).map(Some),
             }
         }
@@ -74,6 +79,12 @@ impl<R: Read> Archive<R> {
         } else {
             Ok(None)
         }
+    }
+
+    /// Reads content that is no file's.
+    fn pass_over(&mut self, size_bytes: u64) -> Result<(), UnpackError> {
+        self.claim(size_bytes)?;
+        self.read_content(size_bytes, &mut |_| Ok(()))
     }
 
     /// Counts one entry against the limit.
@@ -176,16 +187,22 @@ impl<R: Read> Archive<R> {
                     Some(body.split(|&byte| byte == 0).next().unwrap_or_default().to_vec());
             }
             Kind::LongLink => {}
-            _ => return Err(self.bad_header("two records describe the same entry")),
+            _ => {
+                return Err(
+                    self.bad_header("two records describe the same entry; make it again, as tar czf does")
+                );
+            }
         }
         extensions.any = true;
         Ok(())
     }
 
-    /// Global records apply to all entries. `git archive` writes them for comments; everything else is refused.
-    fn check_global(&self, body: &[u8]) -> Result<(), UnpackError> {
-        let harmless = self.records(body)?.is_harmless();
-        if harmless {
+    /// Global records apply to all entries. `git archive` writes them for comments. A time is kept; a name or a size is
+    /// refused.
+    fn check_global(&mut self, body: &[u8]) -> Result<(), UnpackError> {
+        let records = self.records(body)?;
+        if records.is_harmless() {
+            self.modified = records.modified.or(self.modified);
             Ok(())
         } else {
             Err(self.bad_header("a global record gives every entry the same name or size"))
@@ -227,7 +244,10 @@ impl<R: Read> Archive<R> {
         let content = match header.kind {
             Kind::Folder => Content::Folder,
             _ if name.is_empty() => return Err(refused(NameFault::Empty)),
-            _ => Content::File { executable: header.executable, modified: header.modified },
+            _ => {
+                let modified = pax.modified.or(self.modified).or(header.modified);
+                Content::File { executable: header.executable, modified }
+            }
         };
         Ok(Entry { name, size_bytes, content })
     }

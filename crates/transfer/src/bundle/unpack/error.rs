@@ -106,7 +106,10 @@ pub enum UnpackError {
         name: String,
     },
     /// A record that describes the next entry is longer than the limit.
-    #[error("an extension record of {size_bytes} bytes is refused; at most {limit} are needed for a name")]
+    #[error(
+        "an extension record of {size_bytes} bytes is refused; at most {limit} are needed for a name: pack with tar \
+         --no-xattrs --no-acls"
+    )]
     LongRecord {
         /// The size that its header announces.
         size_bytes: u64,
@@ -125,9 +128,15 @@ pub enum UnpackError {
     },
 }
 
-/// Advice about links: of all refused types, only these are common in normal archives.
+/// Advice about types that normal tar programs write.
 fn hint(what: &str) -> &'static str {
-    if what.ends_with("link") { ": pack with tar --dereference --hard-dereference" } else { "" }
+    if what.ends_with("link") {
+        ": pack with tar --dereference --hard-dereference"
+    } else if what.starts_with("a sparse") {
+        ": pack without --sparse"
+    } else {
+        ": make it again, as tar czf does"
+    }
 }
 
 impl UnpackError {

@@ -3,21 +3,18 @@
 //! This room sets the modes explicitly, because a strict umask would hide the files from the user of another container.
 //! Stock Spark runs as uid 185 and reads what an init-container wrote as root.
 
-use std::fs::{self, DirBuilder, File, Permissions};
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use super::archive::{Content, Entry};
 use super::error::UnpackError;
+use crate::modes;
 
 const FOLDER_MODE: u32 = 0o755;
 const FILE_MODE: u32 = 0o644;
 const EXECUTABLE_MODE: u32 = 0o755;
-/// The latest accepted modification time (the year 2242). Later times are mistakes, and not every file system can keep
-/// them.
-const MAX_SECONDS: u64 = 1 << 33;
 
 /// The target folder.
 pub(super) struct Folder<'a>(&'a Path);
@@ -27,7 +24,7 @@ pub(super) struct NewFile {
     file: File,
     path: PathBuf,
     mode: u32,
-    modified: Option<u64>,
+    modified: Option<SystemTime>,
 }
 
 impl Folder<'_> {
@@ -40,10 +37,8 @@ impl Folder<'_> {
     /// Makes one folder, whose parents must exist.
     pub(super) fn make_folder(&self, name: &str) -> Result<(), UnpackError> {
         let path = self.0.join(name);
-        DirBuilder::new()
-            .create(&path)
-            .and_then(|()| fs::set_permissions(&path, Permissions::from_mode(FOLDER_MODE)))
-            .map_err(|source| disk("create the folder", &path, source))
+        DirBuilder::new().create(&path).map_err(|source| disk("create the folder", &path, source))?;
+        modes::of_folder(&path, FOLDER_MODE).map_err(|source| disk("set the permissions of", &path, source))
     }
 
     /// Makes a new file. Anything that already has its name, including a link, is an error.
@@ -66,11 +61,10 @@ impl NewFile {
 
     /// Sets the file's mode and time. If the file system keeps no times, that is no error: a job does not need them.
     pub(super) fn finish(self) -> Result<(), UnpackError> {
-        self.file
-            .set_permissions(Permissions::from_mode(self.mode))
+        modes::of_file(&self.file, self.mode)
             .map_err(|source| disk("set the permissions of", &self.path, source))?;
-        if let Some(seconds) = self.modified.filter(|&seconds| seconds <= MAX_SECONDS)
-            && let Err(error) = self.file.set_modified(UNIX_EPOCH + Duration::from_secs(seconds))
+        if let Some(time) = self.modified
+            && let Err(error) = self.file.set_modified(time)
         {
             tracing::debug!(path = %self.path.display(), %error, "cannot set the time of an unpacked file");
         }

@@ -1,5 +1,7 @@
 //! Parses one tar header: 512 bytes in the format of POSIX ustar, GNU tar or Unix V7.
 
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
 pub(super) const BLOCK_BYTES: usize = 512;
 pub(super) type Block = [u8; BLOCK_BYTES];
 
@@ -10,8 +12,7 @@ pub(super) struct Header {
     pub(super) kind: Kind,
     pub(super) size_bytes: u64,
     pub(super) executable: bool,
-    /// Seconds since 1970.
-    pub(super) modified: Option<u64>,
+    pub(super) modified: Option<SystemTime>,
 }
 
 /// The type of the entry that the header begins.
@@ -27,6 +28,10 @@ pub(super) enum Kind {
     LongName,
     /// GNU tar's long link target for the next entry.
     LongLink,
+    /// GNU tar's label of the archive, which is no file.
+    Label,
+    /// A folder of an incremental archive of GNU tar. Its content is a list of the files that the folder had.
+    Listing,
     /// A type that is refused; the text names it, with its article.
     Unsupported(&'static str),
 }
@@ -41,7 +46,7 @@ impl Header {
             name,
             size_bytes: number(&block[124..136])?,
             executable: number(&block[100..108]).is_ok_and(|mode| mode & 0o111 != 0),
-            modified: number(&block[136..148]).ok(),
+            modified: time(&block[136..148]),
         })
     }
 }
@@ -66,6 +71,9 @@ fn kind(flag: u8, trailing_slash: bool) -> Kind {
         b'g' => Kind::GlobalPax,
         b'L' => Kind::LongName,
         b'K' => Kind::LongLink,
+        b'V' => Kind::Label,
+        b'D' => Kind::Listing,
+        b'M' => Kind::Unsupported("the rest of a file of another volume"),
         _ => Kind::Unsupported("of an unknown type"),
     }
 }
@@ -116,6 +124,18 @@ fn binary(field: &[u8]) -> Result<u64, &'static str> {
     Ok(value)
 }
 
+/// A time in seconds since 1970. One before 1970 is the two's complement in big-endian bytes.
+fn time(field: &[u8]) -> Option<SystemTime> {
+    let since = |seconds| UNIX_EPOCH.checked_add(Duration::from_secs(seconds));
+    let Some((&[0xff, ..], low)) =
+        field.split_last_chunk::<8>().filter(|(high, _)| high.iter().all(|&byte| byte == 0xff))
+    else {
+        return number(field).ok().and_then(since);
+    };
+    let seconds = i64::from_be_bytes(*low);
+    UNIX_EPOCH.checked_sub(Duration::from_secs(seconds.unsigned_abs())).filter(|_| seconds < 0)
+}
+
 fn octal(field: &[u8]) -> Result<u64, &'static str> {
     let digits = until_nul(field).trim_ascii();
     digits.iter().try_fold(0_u64, |value, &digit| match digit {
@@ -146,7 +166,7 @@ mod tests {
             kind: Kind::File,
             size_bytes: 1234,
             executable: true,
-            modified: Some(99),
+            modified: Some(UNIX_EPOCH + Duration::from_secs(99)),
         };
         assert_eq!(read, expected);
     }
@@ -186,5 +206,18 @@ mod tests {
         assert!(number(&[0xff; 12]).is_err());
         assert!(number(b"-0000000001\0").is_err());
         assert!(number(b"0000000080\0\0").is_err());
+    }
+
+    #[test]
+    fn times_may_be_before_1970_and_after_2242() {
+        let after = |seconds| Some(UNIX_EPOCH + Duration::from_secs(seconds));
+        assert_eq!(time(b"00000001750\0"), after(1000));
+        assert_eq!(time(b"777777777777"), after((1 << 36) - 1));
+        assert_eq!(time(&[0x80, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 1]), after((2 << 32) + 1));
+        let before = |seconds: i64| [[0xff; 4].as_slice(), &(-seconds).to_be_bytes()].concat();
+        assert_eq!(time(&before(1)), Some(UNIX_EPOCH - Duration::from_secs(1)));
+        assert_eq!(time(&before(86_400)), Some(UNIX_EPOCH - Duration::from_hours(24)));
+        assert_eq!(time(b"soon        "), None);
+        assert_eq!(time(&[0x80, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255]), None);
     }
 }

@@ -2,6 +2,7 @@ use std::fs;
 use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::PathBuf;
+use std::time::{Duration, UNIX_EPOCH};
 
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -120,6 +121,48 @@ fn the_offending_entry_never_reaches_the_disk() {
         target.unpack(&bundle).unwrap_err();
         assert_eq!(fs::read_dir(target.inside()).unwrap().count(), 0);
     }
+}
+
+/// Python compiles a module anew if the time of its source has other whole seconds than the compiled file remembers.
+#[test]
+fn the_time_of_a_file_is_that_of_its_record_and_not_the_rounded_one_of_its_header() {
+    let modified = |bundle: &[u8]| {
+        let target = Target::new();
+        let files = target.unpack(bundle).unwrap();
+        let file = target.inside().join(&files[0].name);
+        fs::metadata(file).unwrap().modified().unwrap()
+    };
+    let of_record = |mtime: &str| modified(&bundles::with_pax(&[("mtime", mtime)], b"x"));
+    let after = |seconds, nanoseconds| UNIX_EPOCH + Duration::new(seconds, nanoseconds);
+    // As Python's tarfile writes it, with 1350244993 in the header.
+    assert_eq!(of_record("1350244992.9600000"), after(1_350_244_992, 960_000_000));
+    assert_eq!(of_record("-86400"), UNIX_EPOCH - Duration::from_hours(24));
+    assert_eq!(of_record("9000000000"), after(9_000_000_000, 0));
+    let of_header = after(0o14_000_000_000, 0);
+    assert_eq!(of_record("soon"), of_header);
+    assert_eq!(modified(&bundles::tgz(&[("a", b"")])), of_header);
+    let body = bundles::pax(&[("mtime", "7.5"), ("comment", "of all")]);
+    let global = header(b"pax_global_header", b'g', octal(body.len() as u64));
+    let file = header(b"a", b'0', octal(0));
+    assert_eq!(modified(&bundles::tgz_of(&[(global, &body), (file, b"")])), after(7, 500_000_000));
+}
+
+#[test]
+fn labels_and_lists_of_folders_are_no_files() {
+    let list = b"Ya.jar\0\0";
+    let bundle = bundles::tgz_of(&[
+        (header(b"backup of monday", b'V', octal(0)), b""),
+        (header(b"lib/", b'D', octal(list.len() as u64)), list),
+        (header(b"lib/a.jar", b'0', octal(1)), b"x"),
+    ]);
+    let target = Target::new();
+    assert_eq!(names(&target.unpack(&bundle).unwrap()), ["lib/a.jar"]);
+    assert!(target.inside().join("lib").is_dir());
+    // They count against the limits all the same.
+    assert!(matches!(limited(&bundle, 2, 1 << 20), Err(UnpackError::TooManyEntries { .. })));
+    assert!(matches!(limited(&bundle, 10, 8), Err(UnpackError::TooManyBytes { .. })));
+    let endless = bundles::tgz_with_raw_header(&header(b"lib/", b'D', bundles::base256(1 << 60)), b"");
+    assert!(matches!(refusal(&endless), UnpackError::TooManyBytes { .. }));
 }
 
 #[test]
