@@ -18,7 +18,8 @@ use cloakroom_core::time::format_duration;
 use cloakroom_server::cleaner::Policy;
 use cloakroom_server::descriptors::Allotment;
 use cloakroom_server::http::{
-    Connections, Lifetimes, PaceLimits, ServerTls, Settings, TokenFile, TokenUse, UploadAuth,
+    Connections, KEEP_ALIVE, LINGER, Lifetimes, PaceLimits, ServerTls, Settings, TokenFile, TokenUse,
+    UploadAuth,
 };
 use cloakroom_server::owners::{ClusterOwners, ClusterSettings, NoCluster, Owners};
 use cloakroom_spark::{Properties, StagingServerProperties, keys};
@@ -130,6 +131,8 @@ fn connections(args: &ServeArgs) -> Connections {
         // What the limit of open files allows is filled in later.
         max_waiting: 0,
         header_timeout: network.header_timeout.get(),
+        keep_alive: KEEP_ALIVE,
+        linger: LINGER,
         pace: PaceLimits {
             idle_timeout: network.idle_timeout.get(),
             min_rate: network.min_rate.bytes(),

@@ -4,32 +4,44 @@ use std::error::Error;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{Request, State};
-use axum::http::header::EXPECT;
+use axum::http::HeaderValue;
+use axum::http::header::{CONNECTION, EXPECT};
 use axum::middleware::Next;
 use axum::response::Response;
 use http_body_util::BodyExt as _;
 use hyper::body::{Frame, SizeHint};
 
+use super::head_timer::Receiving;
+use super::linger::{self, Remains};
 use super::pace::{Pace, PaceLimits, TooSlow};
 use super::turns::Turn;
 
-/// How long the rest of a refused body is read. Clients like OkHttp look for an answer only when they have sent
-/// everything. Without this they would get a broken pipe instead of the answer.
-const DRAIN_TIME: Duration = Duration::from_secs(2);
-
-/// How many bytes of a refused body are read at most: on a fast network, two seconds bring many bytes.
-const DRAIN_BYTES: usize = 256 << 20;
-
-/// Wraps the body of every request in a [`GuardedBody`].
+/// Wraps the body of every request in a [`GuardedBody`]. If the client was not told to send its body, and may do so, the
+/// connection ends after the answer.
 pub(super) async fn guard(State(limits): State<PaceLimits>, mut request: Request, next: Next) -> Response {
     let waits_for_continue = request.headers().contains_key(EXPECT);
-    let turn = request.extensions_mut().remove::<Arc<Turn>>();
-    let guarded = |body| GuardedBody::new(body, limits, waits_for_continue, turn);
-    next.run(request.map(|body| Body::new(guarded(body)))).await
+    let connection = request.extensions_mut().remove::<OfConnection>().unwrap_or_default();
+    let remains = connection.remains.clone();
+    let guarded = |body| GuardedBody::new(body, limits, waits_for_continue, connection);
+    let mut response = next.run(request.map(|body| Body::new(guarded(body)))).await;
+    if remains.is_there() {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
+}
+
+/// What a connection has to do with the body of its request.
+#[derive(Clone, Default)]
+pub(super) struct OfConnection {
+    /// The client's turn, which ends when the handler first reads the body.
+    pub(super) turn: Option<Arc<Turn>>,
+    /// What is left of the body when the request has its answer.
+    pub(super) remains: Remains,
+    /// Held while the body is read.
+    pub(super) _receiving: Option<Arc<Receiving>>,
 }
 
 /// A request body that ends with [`TooSlow`] if its client is too slow. If it is dropped before its end, it reads on
@@ -39,14 +51,13 @@ struct GuardedBody {
     pace: Pace,
     is_wanted: bool,
     waits_for_continue: bool,
-    /// The client's turn, which ends when the handler first reads the body.
-    turn: Option<Arc<Turn>>,
+    connection: OfConnection,
 }
 
 impl GuardedBody {
-    fn new(body: Body, limits: PaceLimits, waits_for_continue: bool, turn: Option<Arc<Turn>>) -> Self {
+    fn new(body: Body, limits: PaceLimits, waits_for_continue: bool, connection: OfConnection) -> Self {
         let body = (!body.is_end_stream()).then_some(body);
-        Self { body, pace: Pace::new(limits), is_wanted: false, waits_for_continue, turn }
+        Self { body, pace: Pace::new(limits), is_wanted: false, waits_for_continue, connection }
     }
 
     fn poll_body(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
@@ -80,7 +91,7 @@ impl HttpBody for GuardedBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         self.is_wanted = true;
-        if let Some(turn) = self.turn.take() {
+        if let Some(turn) = self.connection.turn.take() {
             turn.end();
         }
         self.poll_body(context)
@@ -95,26 +106,38 @@ impl HttpBody for GuardedBody {
     }
 }
 
+/// Reads on for a while, so that clients that look for an answer only when they have sent everything, such as OkHttp, can
+/// go on with this connection. A body that takes longer ends the connection: [`linger`].
 impl Drop for GuardedBody {
     fn drop(&mut self) {
-        // A client that waits for `100 Continue` sends no body after it got the answer.
-        let is_coming = self.is_wanted || !self.waits_for_continue;
-        if let Some(body) = self.body.take().filter(|_| is_coming)
-            && let Ok(runtime) = tokio::runtime::Handle::try_current()
-        {
-            runtime.spawn(tokio::time::timeout(DRAIN_TIME, drain(body)));
+        let Some(body) = self.body.take() else { return };
+        self.connection.turn = None;
+        // hyper tells a client that waits to go on as soon as its body is read.
+        if self.waits_for_continue && !self.is_wanted {
+            self.connection.remains.may_come();
+        } else if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(drain(body, std::mem::take(&mut self.connection)));
         }
     }
 }
 
-async fn drain(mut body: Body) {
+async fn drain(mut body: Body, connection: OfConnection) {
+    if let Ok(false) | Err(_) = tokio::time::timeout(linger::SHORT_TIME, reach_end(&mut body)).await {
+        // It is told before the body is dropped, because then the connection ends.
+        connection.remains.goes_on();
+    }
+}
+
+/// Reads a body of up to [`linger::SHORT_BYTES`]. Returns whether it has ended.
+async fn reach_end(body: &mut Body) -> bool {
     let mut drained = 0;
     while let Some(Ok(frame)) = body.frame().await {
-        drained += frame.data_ref().map_or(0, Bytes::len);
-        if drained > DRAIN_BYTES {
-            return;
+        drained += frame.data_ref().map_or(0, Bytes::len) as u64;
+        if drained > linger::SHORT_BYTES {
+            return false;
         }
     }
+    true
 }
 
 /// Finds a [`TooSlow`] among the causes of an error.
@@ -132,6 +155,7 @@ pub(super) fn too_slow(error: &(dyn Error + 'static)) -> Option<TooSlow> {
 #[cfg(test)]
 mod tests {
     use std::net::IpAddr;
+    use std::time::Duration;
 
     use super::*;
     use crate::http::turns::Turns;
@@ -142,7 +166,12 @@ mod tests {
         let turn = Arc::new(turns.take(IpAddr::from([10, 0, 0, 1]).into()).await);
         let second = Duration::from_secs(1);
         let limits = PaceLimits { idle_timeout: second, min_rate: 0, rate_window: second };
-        let mut body = GuardedBody::new(Body::from("jars"), limits, false, Some(Arc::clone(&turn)));
+        let mut body = GuardedBody::new(
+            Body::from("jars"),
+            limits,
+            false,
+            OfConnection { turn: Some(Arc::clone(&turn)), ..OfConnection::default() },
+        );
         assert_eq!(turns.count(), 1);
         body.frame().await.unwrap().unwrap();
         assert_eq!(turns.count(), 0);

@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -21,8 +20,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
+use super::body::OfConnection;
 use super::error::OfKnownToken;
-use super::in_flight::{AnswerBody, FlushedStream, Occupation};
+use super::head_timer::{Answering, HeadTimer, Receiving};
+use super::in_flight::{AnswerBody, FlushedStream};
+use super::linger::{Lingering, Remains};
 use super::listen::Connections;
 use super::phase::{Phase, Phases};
 use super::refusals::Refusals;
@@ -34,6 +36,10 @@ use super::turns::Turns;
 /// The most headers of one request, in number and bytes. Browsers behind proxies need fewer.
 const MAX_HEADERS: usize = 100;
 const MAX_HEADER_BYTES: usize = 32 << 10;
+
+/// How long a connection may be idle between two requests: longer than the pools of proxies and clients keep one (nginx
+/// and load balancers 60 s, Go 90 s).
+pub const KEEP_ALIVE: Duration = Duration::from_secs(95);
 
 /// How long an answer that is being written may still take when the server stops.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
@@ -59,6 +65,10 @@ pub(super) struct Connection {
     pub(super) in_flight: TaskTracker,
     pub(super) ends: Ends,
     pub(super) seat: Seat,
+    /// Shared by all connections of the listener.
+    pub(super) lingering: Lingering,
+    /// What is left of the body of the last request.
+    pub(super) remains: Remains,
     /// Whether a request has come on this connection.
     pub(super) has_asked: AtomicBool,
     /// Cancelled when a refusal that was held back gives way: the connection ends without it.
@@ -92,20 +102,20 @@ impl Connection {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let occupation = &self.seat.occupation;
-        let stream = FlushedStream { stream, occupation: occupation.clone() };
-        let service = service_fn(|request| self.answer(request, occupation));
-        let mut connection = pin!(
-            http1::Builder::new()
-                .timer(TokioTimer::new())
-                .header_read_timeout(self.connections.header_timeout)
-                .max_headers(MAX_HEADERS)
-                .max_header_size(MAX_HEADER_BYTES)
-                .max_buf_size(self.buffer_bytes)
-                .serve_connection(TokioIo::new(stream), service)
-        );
+        let timer = HeadTimer::start(self.connections.header_timeout, self.connections.keep_alive);
+        let occupation = self.seat.occupation.clone();
+        let stream = FlushedStream { stream, occupation, timer: timer.clone() };
+        let service = service_fn(|request| self.answer(request, timer.request()));
+        let mut connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(None)
+            .max_headers(MAX_HEADERS)
+            .max_header_size(MAX_HEADER_BYTES)
+            .max_buf_size(self.buffer_bytes)
+            .serve_connection(TokioIo::new(stream), service);
         let served = tokio::select! {
-            served = connection.as_mut() => served,
+            served = &mut connection => served,
+            () = timer.is_over() => return,
             () = self.is_cut_off() => return reset.at_the_end(),
             () = self.is_to_leave() => return,
             () = self.gave_way.cancelled() => return,
@@ -113,14 +123,25 @@ impl Connection {
                 // This closes at once, unless an answer is being written. If no request has come yet, the first one is
                 // still answered.
                 if self.has_asked.load(Ordering::Relaxed) {
-                    connection.as_mut().graceful_shutdown();
+                    Pin::new(&mut connection).graceful_shutdown();
                 }
-                let Ok(served) = tokio::time::timeout(LAST_ANSWERS, connection).await else { return };
+                let Ok(served) = tokio::time::timeout(LAST_ANSWERS, &mut connection).await else { return };
                 served
             }
         };
         if let Err(error) = served {
             tracing::debug!(peer = %self.peer, error = %error, "connection ended early");
+            return;
+        }
+        self.linger(connection.into_parts().io.into_inner()).await;
+    }
+
+    /// Reads on after the last answer. That gives way to other connections, and to the end of the server.
+    async fn linger(&self, mut stream: impl AsyncRead + Unpin) {
+        tokio::select! {
+            () = self.lingering.read_on(&mut stream, self.seat.visitor, &self.remains) => {}
+            () = self.seat.leave.cancelled() => {}
+            () = self.is_closed() => {}
         }
     }
 
@@ -163,17 +184,21 @@ impl Connection {
     async fn answer(
         &self,
         request: Request<Incoming>,
-        occupation: &Occupation,
+        (answering, receiving): (Answering, Receiving),
     ) -> Result<Response<AnswerBody>, Infallible> {
         // The token is taken before the phase is read, so that the server waits for every request that is let in.
         let token = self.in_flight.token();
         self.has_asked.store(true, Ordering::Relaxed);
         let (phase, router) = self.phases.now();
-        let work = (phase == Phase::Serving).then(|| occupation.begin(token));
+        let work = (phase == Phase::Serving).then(|| self.seat.occupation.begin(token));
         let turn = Arc::new(self.turns.take(self.peer.ip().into()).await);
         let mut request = request.map(Body::new);
         request.extensions_mut().insert(ConnectInfo(self.peer));
-        request.extensions_mut().insert(Arc::clone(&turn));
+        request.extensions_mut().insert(OfConnection {
+            turn: Some(Arc::clone(&turn)),
+            remains: self.remains.clone(),
+            _receiving: Some(Arc::new(receiving)),
+        });
         let mut response = router.oneshot(request).await?;
         turn.end();
         if phase == Phase::Serving {
@@ -184,6 +209,6 @@ impl Connection {
             // The client must open a new connection to reach the server's successor.
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
-        Ok(response.map(|body| AnswerBody { body, _work: work }))
+        Ok(response.map(|body| AnswerBody { body, _work: work, _answering: answering }))
     }
 }

@@ -12,6 +12,8 @@ use hyper::body::{Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
+use super::head_timer::{Answering, HeadTimer};
+
 /// The transfer of one connection. A connection has one request at a time (HTTP/1), and clones belong to the same
 /// connection.
 #[derive(Clone, Default)]
@@ -64,6 +66,7 @@ pub(super) struct AnswerBody {
     pub(super) body: Body,
     /// `None` for a request that was not let in.
     pub(super) _work: Option<Work>,
+    pub(super) _answering: Answering,
 }
 
 impl HttpBody for AnswerBody {
@@ -86,10 +89,12 @@ impl HttpBody for AnswerBody {
     }
 }
 
-/// A stream that tells when its writer has flushed it. hyper flushes whenever its own buffer is empty.
+/// A stream that tells when bytes have come, and when its writer has flushed it. hyper flushes whenever its own buffer is
+/// empty.
 pub(super) struct FlushedStream<S> {
     pub(super) stream: S,
     pub(super) occupation: Occupation,
+    pub(super) timer: HeadTimer,
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for FlushedStream<S> {
@@ -98,7 +103,12 @@ impl<S: AsyncRead + Unpin> AsyncRead for FlushedStream<S> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
+        if buffer.filled().len() > before {
+            self.timer.received();
+        }
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -126,6 +136,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for FlushedStream<S> {
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(Pin::new(&mut self.stream).poll_flush(context))?;
         self.occupation.flushed();
+        self.timer.flushed();
         Poll::Ready(Ok(()))
     }
 
@@ -137,6 +148,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for FlushedStream<S> {
 #[cfg(test)]
 mod tests {
     use std::convert::Infallible;
+    use std::time::Duration;
 
     use axum::http::Response;
     use hyper::server::conn::http1;
@@ -155,10 +167,12 @@ mod tests {
         let in_flight = TaskTracker::new();
         let (mut client, server) = tokio::io::duplex(PIPE_BYTES);
         let occupation = Occupation::default();
-        let stream = FlushedStream { stream: server, occupation: occupation.clone() };
+        let timer = HeadTimer::start(Duration::from_hours(1), Duration::from_hours(1));
+        let stream = FlushedStream { stream: server, occupation: occupation.clone(), timer: timer.clone() };
         let service = service_fn(async |_| {
             let work = Some(occupation.begin(in_flight.token()));
-            let body = AnswerBody { body: Body::from(vec![b'7'; 1000]), _work: work };
+            let (answering, _) = timer.request();
+            let body = AnswerBody { body: Body::from(vec![b'7'; 1000]), _work: work, _answering: answering };
             Ok::<_, Infallible>(Response::new(body))
         });
         let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);

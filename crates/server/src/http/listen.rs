@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::connection::{Connection, Ends};
+use super::linger::{Lingering, Remains};
 use super::pace::PaceLimits;
 use super::phase::Phases;
 use super::proxies::TrustedProxies;
@@ -56,6 +57,10 @@ pub struct Connections {
     pub max_waiting: usize,
     /// The longest time for a TLS handshake, and for the head of a request.
     pub header_timeout: Duration,
+    /// How long a connection may be idle between two requests.
+    pub keep_alive: Duration,
+    /// How long some connections still read after a refusal that did not reach a client which sends on.
+    pub linger: Duration,
     /// How slow bodies may be.
     pub pace: PaceLimits,
     /// How long transfers in flight may go on after the server was asked to stop.
@@ -109,6 +114,7 @@ impl Edge {
                 phases,
                 turns: Turns::default(),
                 refusals: Refusals::default(),
+                lingering: Lingering::of(max, connections.linger),
                 in_flight: edge.in_flight.clone(),
                 running: edge.running.clone(),
                 ends: edge.ends.clone(),
@@ -165,6 +171,7 @@ struct Acceptor {
     phases: Arc<Phases>,
     turns: Turns,
     refusals: Refusals,
+    lingering: Lingering,
     in_flight: TaskTracker,
     running: TaskTracker,
     ends: Ends,
@@ -252,6 +259,8 @@ impl Acceptor {
             in_flight: self.in_flight.clone(),
             ends: self.ends.clone(),
             seat,
+            lingering: self.lingering.clone(),
+            remains: Remains::default(),
             has_asked: AtomicBool::default(),
             gave_way: CancellationToken::new(),
         };

@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::Request;
-use axum::http::Response;
+use axum::http::header::CACHE_CONTROL;
+use axum::http::{HeaderValue, Response};
 use axum::middleware;
 use axum::response::IntoResponse as _;
 use axum::routing::get;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::request_id::{PropagateRequestIdLayer, SetRequestIdLayer};
+use tower_http::set_header::SetResponseHeaderLayer;
 use tower_http::trace::{DefaultOnFailure, TraceLayer};
 use tracing::{Level, Span};
 
@@ -24,6 +26,9 @@ use super::state::AppState;
 use cloakroom_core::metrics::Metrics;
 use cloakroom_core::protocol::problem::Code;
 use cloakroom_core::protocol::{HEALTHZ, METRICS, READYZ, REQUEST_ID};
+
+/// A shared cache must keep no answer: the next client may show another secret. Bundles say so themselves.
+const NOT_STORED: HeaderValue = HeaderValue::from_static("no-store");
 
 /// Which routes a listener has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,6 +98,7 @@ fn finish(router: Router, entrance: &Entrance) -> Router {
         .layer(middleware::from_fn(framing::check))
         .layer(middleware::from_fn_with_state(entrance.pace, body::guard))
         .layer(middleware::from_fn(error::finish))
+        .layer(SetResponseHeaderLayer::if_not_present(CACHE_CONTROL, NOT_STORED))
         .layer(middleware::from_fn_with_state(entrance.metrics.clone(), measure::count))
         .layer(
             TraceLayer::new_for_http()

@@ -52,6 +52,31 @@ async fn a_download_says_what_it_is() {
 }
 
 #[tokio::test]
+async fn no_cache_on_the_way_keeps_an_answer_that_is_not_a_bundle() {
+    let (app, ticket) = staged().await;
+    let path = format!("/api/v1/resources/{}", ticket.resource_id);
+    let metadata = format!("{path}/metadata");
+    for (what, request, status) in [
+        ("a ticket", app.put("", "more"), 201),
+        ("metadata", app.get(&metadata).bearer_auth(&ticket.resource_secret), 200),
+        ("another secret", app.get(&path).bearer_auth("another"), 404),
+        ("no secret", app.get(&path), 401),
+        ("no such path", app.get("/nowhere"), 404),
+        ("another method", app.client.patch(app.url(&path)), 405),
+        ("a range that is none", app.download(&ticket).header("range", "bytes=100-"), 416),
+        ("what the server is", app.get("/api/v1"), 200),
+        ("a probe", app.get("/healthz"), 200),
+    ] {
+        let response = request.send().await.unwrap();
+        assert_eq!(
+            (response.status().as_u16(), header(&response, "cache-control")),
+            (status, "no-store"),
+            "{what}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_head_has_the_headers_of_the_get_and_no_body() {
     let (app, ticket) = staged().await;
     let etag = format!("\"{}\"", ticket.sha256);

@@ -85,9 +85,31 @@ async fn a_silent_connection_is_closed_after_the_header_timeout() {
             start.elapsed()
         );
     }
-    // After an answer too.
+}
+
+/// Pools of proxies keep connections for a minute and more. If the server closed earlier, it would do so at the moment of
+/// a request.
+#[tokio::test]
+async fn a_connection_may_be_idle_for_longer_than_a_head_may_take() {
+    const HEALTH: &str = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n";
+    let app = impatient().await;
     let mut wire = Wire::connect(app.address).await;
-    wire.send("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").await;
+    for _ in 0..3 {
+        wire.send(HEALTH).await;
+        assert_eq!(wire.answer().await.status, 200);
+        tokio::time::sleep(HEADER_TIMEOUT * 2).await;
+    }
+    // A head has no more time than on a new connection.
+    let start = Instant::now();
+    wire.send(&HEALTH[..20]).await;
+    assert_eq!(wire.rest().await, b"");
+    assert!(start.elapsed() >= HEADER_TIMEOUT - Duration::from_millis(10));
+
+    let mut options = Options::default();
+    options.connections.keep_alive = HEADER_TIMEOUT;
+    let app = TestApp::start_with(options).await;
+    let mut wire = Wire::connect(app.address).await;
+    wire.send(HEALTH).await;
     assert_eq!(wire.answer().await.status, 200);
     assert_eq!(wire.rest().await, b"");
 }
@@ -160,6 +182,53 @@ async fn a_client_that_sends_everything_first_sees_the_refusal_and_can_go_on() {
     }
     app.assert_nothing_kept().await;
     until_true("all uploads are over", || app.staging.in_flight() == (0, 0)).await;
+}
+
+/// Caddy and Go's proxy pass `Expect` on, and send the body at once all the same.
+#[tokio::test]
+async fn a_client_that_says_it_waits_and_sends_at_once_sees_the_refusal() {
+    let app = impatient().await;
+    let body = vec![7; 20 << 20];
+    for (head, status) in refusals() {
+        for chunked in [false, true] {
+            let mut wire = Wire::connect(app.address).await;
+            let head = format!("{head}Expect: 100-continue\r\n");
+            let answer = answer_after_everything(&mut wire, &head, &body, chunked).await;
+            assert_eq!((answer.status, answer.header("connection")), (status, "close"), "{head}{chunked}");
+            assert_eq!(wire.rest().await, b"");
+        }
+    }
+    app.assert_nothing_kept().await;
+}
+
+/// So does Apache's proxy, which takes its client's speed.
+#[tokio::test]
+async fn a_client_that_sends_for_longer_than_is_read_at_first_sees_the_refusal() {
+    let app = impatient().await;
+    for waits in ["", "Expect: 100-continue\r\n"] {
+        let mut wire = Wire::connect(app.address).await;
+        let (pieces, piece) = (30, vec![7; 64 << 10]);
+        let length = pieces * piece.len();
+        let head = "PUT /api/v1/resources/a?label=app=x HTTP/1.1\r\nHost: x\r\n";
+        assert!(wire.send(format!("{head}{waits}Content-Length: {length}\r\n\r\n")).await);
+        let began = Instant::now();
+        for _ in 0..pieces {
+            assert!(wire.send(&piece).await, "broken after {:?}", began.elapsed());
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        assert_eq!(wire.answer().await.status, 400);
+    }
+}
+
+/// A client that really waits closes when it has the answer.
+#[tokio::test]
+async fn a_client_that_waits_gets_the_refusal_and_the_end_at_once() {
+    let app = impatient().await;
+    let mut wire = Wire::connect(app.address).await;
+    let head = "PUT /api/v1/resources/a?label=app=x HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n";
+    assert!(wire.send(format!("{head}Content-Length: 1000\r\n\r\n")).await);
+    assert_eq!(wire.answer().await.status, 400);
+    assert_eq!(wire.rest().await, b"");
 }
 
 #[tokio::test]

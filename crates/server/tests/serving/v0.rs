@@ -309,6 +309,7 @@ async fn endlessly(app: &TestApp, head: &[u8], chunk: &[u8]) -> (Answer, usize) 
 async fn a_form_that_never_ends_is_refused_at_its_limits_and_leaves_nothing() {
     let mut options = Options::default();
     options.limits.capacity.max_resource_size = 1 << 20;
+    options.connections.linger = Duration::ZERO;
     let app = TestApp::start_with(options).await;
     let chunk = [b'x'; 64 << 10];
     let start = |name: &str| part(name, None, b"");

@@ -91,6 +91,8 @@ impl Default for Options {
                 max_operations: 256,
                 max_waiting: 128,
                 header_timeout: Duration::from_secs(30),
+                keep_alive: Duration::from_secs(90),
+                linger: Duration::from_secs(30),
                 pace,
                 shutdown_deadline: Duration::from_secs(30),
             },
