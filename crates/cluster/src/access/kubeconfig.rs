@@ -4,9 +4,10 @@
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use jiff::Timestamp;
 use kube::Config;
-use kube::config::{AuthInfo, Cluster, ExecInteractiveMode, Kubeconfig, KubeconfigError};
+use kube::config::{AuthInfo, AuthProviderConfig, Cluster, ExecInteractiveMode, Kubeconfig, KubeconfigError};
 
 use super::Reading;
 use crate::address::Address;
@@ -26,7 +27,7 @@ pub(super) fn read(paths: &[PathBuf], context: Option<&str>, setting: &str) -> R
     let address = cluster.address()?;
     let mut config = Config::new(address.uri());
     config.root_cert = cluster.roots(&mut files)?;
-    config.tls_server_name.clone_from(&cluster.of.tls_server_name);
+    config.tls_server_name = given(cluster.of.tls_server_name.as_ref()).cloned();
     let secret = user.credentials(&mut config.auth_info, &cluster.of, &mut files)?;
     let plugin = config.auth_info.exec.as_ref().map(|_| format!("the credential plugin {}", user.name));
     let reading = Reading::new(&address, config, files, secret.as_deref())?;
@@ -131,21 +132,27 @@ impl File<'_> {
     }
 
     fn parse(&self) -> Result<Kubeconfig, ConnectError> {
-        let mut read = self.paths.iter().map(Kubeconfig::read_from);
-        let first = read.next().unwrap_or_else(|| Ok(Kubeconfig::default()));
-        let merged = read.fold(first, |merged, next| merged?.merge(next?));
-        merged.map_err(|error| match error {
-            // The error's own text is not shown: it can quote the line, with a token in it.
+        self.paths.iter().try_fold(Kubeconfig::default(), |merged, path| {
+            let read = Kubeconfig::read_from(path).and_then(|next| merged.merge(next));
+            read.map_err(|error| self.unusable(path, error))
+        })
+    }
+
+    /// The error about one of the files. Its own text is not shown: it can quote a line with a token in it.
+    fn unusable(&self, path: &Path, error: KubeconfigError) -> ConnectError {
+        let refuse = |problem| ConnectError::Kubeconfig { path: path.to_owned(), problem };
+        match error {
             KubeconfigError::Parse(error) => match error.location() {
-                Some(location) => self
-                    .refuse(format!("it cannot be read as YAML of a kubeconfig, line {}", location.line())),
-                None => self.refuse("it cannot be read as YAML of a kubeconfig"),
+                Some(location) => {
+                    refuse(format!("it cannot be read as YAML of a kubeconfig, line {}", location.line()))
+                }
+                None => refuse("it cannot be read as YAML of a kubeconfig".to_owned()),
             },
             KubeconfigError::ReadConfig(source, path) => {
                 ConnectError::Unreadable { path, setting: self.setting.to_owned(), source }
             }
-            _ => self.refuse("its documents contradict each other"),
-        })
+            _ => refuse("it contradicts itself, or the files before it".to_owned()),
+        }
     }
 }
 
@@ -162,15 +169,16 @@ impl<T> Part<'_, T> {
     ) -> Result<Option<Content>, ConnectError> {
         if let Some(data) = data.filter(|data| !data.is_empty()) {
             let place = self.setting(&format!("{field}-data"));
-            let bytes = STANDARD.decode(data.trim());
+            // It may be in lines.
+            let data: String = data.split_ascii_whitespace().collect();
+            let bytes = STANDARD.decode(data);
             let bytes = bytes.map_err(|_| ConnectError::Content {
                 place: place.clone(),
                 problem: "is not base64".to_owned(),
             })?;
             return Ok(Some(Content { place, bytes }));
         }
-        let path = path.filter(|path| !path.is_empty()).map(Path::new);
-        path.map(|path| files.read(path, &self.setting(field))).transpose()
+        path.and_then(given_path).map(|path| files.read(path, &self.setting(field))).transpose()
     }
 }
 
@@ -201,31 +209,68 @@ impl Part<'_, Cluster> {
 }
 
 impl Part<'_, AuthInfo> {
-    /// Puts all credentials into `auth`. Returns the setting with the secret that is sent along, if there is one.
+    /// Puts all credentials into `auth`. Returns the setting with the secret that is sent along, if there is one. Of
+    /// several, the same counts as for kubectl.
     fn credentials(
         &self,
         auth: &mut AuthInfo,
         cluster: &Cluster,
         files: &mut Files,
     ) -> Result<Option<String>, ConnectError> {
-        if let Some(provider) = &self.of.auth_provider {
+        *auth = AuthInfo {
+            impersonate: given(self.of.impersonate.as_ref()).cloned(),
+            impersonate_uid: given(self.of.impersonate_uid.as_ref()).cloned(),
+            impersonate_groups: self.of.impersonate_groups.clone(),
+            impersonate_user_extra: self.of.impersonate_user_extra.clone(),
+            ..AuthInfo::default()
+        };
+        self.certificate(auth, files)?;
+        let token = self.token(files)?;
+        if let Some(user) = given(self.of.username.as_ref()) {
+            if let Some((_, token)) = token {
+                return Err(self.file.refuse(format!(
+                    "it has both the {token} and a username, and only one of them can be sent: remove one"
+                )));
+            }
+            auth.username = Some(user.clone());
+            auth.password = Some(exposed(&self.of, "password").unwrap_or_default().into());
+            return Ok(Some(self.setting("password")));
+        }
+        let token = match token {
+            Some(token) => Some(token),
+            None => self.of.auth_provider.as_ref().map(|provider| self.id_token(provider)).transpose()?,
+        };
+        if let Some((token, setting)) = token {
+            auth.token = Some(token.into());
+            return Ok(Some(setting));
+        }
+        auth.exec.clone_from(&self.of.exec);
+        self.plugin(auth, cluster)
+    }
+
+    /// The token that kubectl's provider `oidc` has written into the kubeconfig, with the field that has it. It is not
+    /// renewed here.
+    fn id_token(&self, provider: &AuthProviderConfig) -> Result<(String, String), ConnectError> {
+        const OIDC: &str = "oidc";
+        const FIELD: &str = "id-token";
+        let place = self.setting("auth-provider");
+        if provider.name != OIDC {
             return Err(self.file.refuse(format!(
-                "{} is not supported ({}): kubectl has dropped it as well, in favour of exec",
-                self.setting("auth-provider"),
+                "{place} is not supported ({}): kubectl has dropped it as well, in favour of exec",
                 provider.name
             )));
         }
-        *auth = self.of.clone();
-        self.certificate(auth, files)?;
-        if let Some((token, setting)) = self.token(files)? {
-            (auth.token, auth.token_file, auth.exec) = (Some(token.into()), None, None);
-            return Ok(Some(setting));
+        let token = given(provider.config.get(FIELD)).ok_or_else(|| {
+            self.file.refuse(format!("{place} ({OIDC}) has no {FIELD}: run kubectl once, which gets one"))
+        })?;
+        if let Some(expired_at) = expiry(token).filter(|end| *end <= Timestamp::now()) {
+            return Err(self.file.refuse(format!(
+                "the {FIELD} in {place} ({OIDC}) has expired at {expired_at}, and is not renewed here: run kubectl once, \
+                 which renews it"
+            )));
         }
-        if let (Some(_), Some(_)) = (&self.of.username, &self.of.password) {
-            auth.exec = None;
-            return Ok(Some(self.setting("password")));
-        }
-        self.plugin(auth, cluster)
+        let content = Content { place: format!("{FIELD} in {place}"), bytes: token.clone().into_bytes() };
+        Ok((files::token(&content)?, content.place))
     }
 
     fn certificate(&self, auth: &mut AuthInfo, files: &mut Files) -> Result<(), ConnectError> {
@@ -242,18 +287,20 @@ impl Part<'_, AuthInfo> {
         }
     }
 
-    /// The token itself, or else the token in a file, with the setting that gives it.
+    /// The token in the file, or else the token itself, with the setting that gives it.
     fn token(&self, files: &mut Files) -> Result<Option<(String, String)>, ConnectError> {
-        if let Some(token) = exposed(&self.of, "token").filter(|token| !token.is_empty()) {
-            let setting = self.setting("token");
-            let content = Content { place: setting.clone(), bytes: token.into_bytes() };
-            return Ok(Some((files::token(&content)?, setting)));
+        let itself = exposed(&self.of, "token").filter(|token| !token.is_empty());
+        if let Some(path) = self.of.token_file.as_deref().and_then(given_path) {
+            let setting = self.setting("tokenFile");
+            match files.token(path, &setting) {
+                // kubectl goes on with the token until the file can be read.
+                Err(_) if itself.is_some() => {}
+                read => return Ok(Some((read?, setting))),
+            }
         }
-        let Some(path) = self.of.token_file.as_deref().filter(|path| !path.is_empty()) else {
-            return Ok(None);
-        };
-        let setting = self.setting("tokenFile");
-        Ok(Some((files.token(Path::new(path), &setting)?, setting)))
+        let Some(token) = itself else { return Ok(None) };
+        let content = Content { place: self.setting("token"), bytes: token.into_bytes() };
+        Ok(Some((files::token(&content)?, content.place)))
     }
 
     /// Sets up the credential plugin. A plugin that must ask a question is refused, because there is no person to
@@ -274,6 +321,23 @@ impl Part<'_, AuthInfo> {
         }
         Ok(Some(self.setting("what exec gives")))
     }
+}
+
+/// A text that is there. An empty one counts as absent, as for kubectl.
+fn given(text: Option<&String>) -> Option<&String> {
+    text.filter(|text| !text.is_empty())
+}
+
+/// The same for the path of a file. kube has put the kubeconfig's folder before an empty one.
+fn given_path(path: &str) -> Option<&Path> {
+    (!path.is_empty() && !path.ends_with('/')).then(|| Path::new(path))
+}
+
+/// When a JSON Web Token expires (RFC 7519, section 4.1.4); `None` if it does not say so.
+fn expiry(token: &str) -> Option<Timestamp> {
+    let claims = URL_SAFE_NO_PAD.decode(token.split('.').nth(1)?.trim_end_matches('=')).ok()?;
+    let claims: serde_json::Value = serde_json::from_slice(&claims).ok()?;
+    Timestamp::from_second(claims.get("exp")?.as_i64()?).ok()
 }
 
 /// Reads a secret field as text. It goes through serde, because kube's type for secrets shows its content nowhere else.
