@@ -15,7 +15,9 @@ use rand::RngExt as _;
 use reqwest::Client;
 
 const BUNDLES: usize = 60;
-const OWNED: usize = 20;
+/// More than half, because the guard against mass deletion would hold back what the others leave, if all of them are first
+/// missed in one sweep.
+const OWNED: usize = 32;
 const ROUNDS: usize = 12;
 
 fn client() -> Client {
