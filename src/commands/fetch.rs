@@ -16,7 +16,7 @@ use crate::cli::FetchArgs;
 
 use cloakroom_core::text::chain;
 use cloakroom_core::time::format_duration;
-use cloakroom_spark::{InitContainerProperties, Properties, Role, keys};
+use cloakroom_spark::{InitContainerProperties, Properties, keys};
 use cloakroom_transfer::bundle::UnpackLimits;
 use cloakroom_transfer::client::{HttpClient, Timeouts};
 use cloakroom_transfer::fetch::{
@@ -142,7 +142,7 @@ fn read_properties(path: &Path) -> anyhow::Result<InitContainerProperties> {
     for warning in &properties.warnings {
         tell(&format!("warning: {warning}"));
     }
-    if !properties.names_a_source() && !may_name_nothing(&file, &properties) {
+    if !properties.names_a_source() && !may_name_nothing(&file) {
         bail!(
             "{} names nothing to fetch: set `{}` and the ids and secret files of tickets, or `{}` or `{}`",
             path.display(),
@@ -154,10 +154,18 @@ fn read_properties(path: &Path) -> anyhow::Result<InitContainerProperties> {
     Ok(properties)
 }
 
-/// Whether the lack of a source can be meant: the file has only keys of an init-container, and names no server.
-/// Otherwise a key is probably misspelled, or the file is another one, and the pod would start without its files.
-fn may_name_nothing(file: &Properties, properties: &InitContainerProperties) -> bool {
-    Role::of(file) == Ok(Role::Fetch) && properties.warnings.is_empty() && properties.server_uri.is_none()
+/// Whether the lack of a source can be meant: the file has nothing but folders, a time limit and lists, which may be
+/// empty. Otherwise a key is misspelled or a template was not filled in, and the pod would start without its files.
+fn may_name_nothing(file: &Properties) -> bool {
+    let harmless = [
+        keys::JARS_DOWNLOAD_DIR.name(),
+        keys::FILES_DOWNLOAD_DIR.name(),
+        keys::MOUNT_TIMEOUT.name(),
+        keys::INIT_REMOTE_JARS.name(),
+        keys::INIT_REMOTE_FILES.name(),
+    ];
+    let mut keys = file.iter().map(|property| property.key).peekable();
+    keys.peek().is_some() && keys.all(|key| harmless.contains(&key))
 }
 
 /// Refuses flags beside a properties file. A server in the environment is allowed there and has no effect.

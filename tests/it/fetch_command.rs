@@ -213,6 +213,9 @@ async fn a_file_that_names_nothing_to_fetch_by_mistake_is_refused() {
             "names nothing to fetch",
         ),
         (format!("{TIMEOUT}spark.kubernetes.initcontainer.remoteJar=http://x/a.jar\n"), 1, "names nothing"),
+        // A template that was not filled in.
+        (format!("{TIMEOUT}spark.kubernetes.resourceStagingServer.uri=\n"), 1, "names nothing"),
+        ("spark.kubernetes.initcontainer.downloadJarsResourceIdentifier=\n".to_owned(), 1, "names nothing"),
     ] {
         let pod = Pod::new();
         let output = output(pod.properties(&text)).await;

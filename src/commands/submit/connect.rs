@@ -55,8 +55,12 @@ fn by_kubeconfig(conf: &SparkConf, submitter: &Submitter) -> anyhow::Result<ApiS
     if let Some(setting) = of_spark.as_deref().or(fabric8.identity_setting()) {
         bail!("no API server is named for the credentials of {setting}: give --master");
     }
-    let kubeconfig = sources::kubeconfig(submitter).filter(|_| !fabric8.skips_kubeconfig);
-    let Some((paths, setting)) = kubeconfig else {
+    if fabric8.skips_kubeconfig {
+        bail!(
+            "no API server is known: give --master, because KUBERNETES_AUTH_TRYKUBECONFIG leaves out the kubeconfig"
+        );
+    }
+    let Some((paths, setting)) = sources::kubeconfig(submitter) else {
         bail!("no API server is known: give --master, or a kubeconfig (KUBECONFIG, ~/.kube/config)")
     };
     let context = conf.get(&keys::CONTEXT).filter(|name| !name.is_empty()).map(str::to_owned);

@@ -12,11 +12,16 @@ use cloakroom_cluster::{Basic, ContentSource, Credentials, Given, Impersonation}
 use cloakroom_core::secret_text::SecretText;
 use cloakroom_submit::plan::Submitter;
 
-/// Settings that change what is trusted in ways that are not followed, and what to set in their place.
+const TRUST_STORE: &str = "kubernetes.truststore.file";
+const KEY_STORE: &str = "kubernetes.keystore.file";
+/// The JVM's own property, which the library reads if the one above is not set.
+const KEY_STORE_OF_JVM: &str = "javax.net.ssl.keyStore";
+
+/// Settings that choose an identity or what is trusted, and are not followed, and what to set in their place.
 const NOT_FOLLOWED: [(&str, &str); 2] = [
-    ("kubernetes.truststore.file", "name the CA of the API server as PEM, with KUBERNETES_CERTS_CA_FILE"),
+    (TRUST_STORE, "name the CA of the API server as PEM, with KUBERNETES_CERTS_CA_FILE"),
     (
-        "kubernetes.keystore.file",
+        KEY_STORE,
         "name the client certificate and its key as PEM, with KUBERNETES_CERTS_CLIENT_FILE and \
          KUBERNETES_CERTS_CLIENT_KEY_FILE",
     ),
@@ -52,12 +57,14 @@ impl Fabric8 {
         })
     }
 
-    /// Returns the credentials if Spark's own settings give `spark`, which win. User name and password beside a token
-    /// are refused, because Spark's client would send them in the token's place.
+    /// Returns the credentials if Spark's own settings give `spark`, which win. Two kinds of credentials are refused,
+    /// because Spark's client would send both, or the one that is not meant.
     pub fn overridden(&self, spark: Credentials) -> anyhow::Result<Credentials> {
-        let Credentials { basic, ca_cert, impersonation, .. } = self.credentials.clone();
-        if let (Some(basic), Some(token)) = (&basic, &spark.token) {
-            bail!(two_identities(&basic.setting, &token.setting));
+        let Credentials { ca_cert, impersonation, .. } = self.credentials.clone();
+        for (kind, setting) in kinds(&spark) {
+            if let Some((_, other)) = kinds(&self.credentials).find(|(other, _)| *other != kind) {
+                bail!(two_identities(other, setting));
+            }
         }
         let ca_cert = spark.ca_cert.clone().or(ca_cert);
         let identity = if spark.identify() { spark } else { self.credentials.clone() };
@@ -66,13 +73,19 @@ impl Fabric8 {
 
     /// A setting that says who asks, if there is one.
     pub fn identity_setting(&self) -> Option<&str> {
-        let Credentials { token, basic, client_cert, impersonation, .. } = &self.credentials;
-        let of_token = token.as_ref().map(|given| given.setting.as_str());
-        let of_basic = basic.as_ref().map(|given| given.setting.as_str());
-        let of_certificate = client_cert.as_ref().map(|(certificate, _)| certificate.setting.as_str());
-        let of_impersonation = impersonation.as_ref().map(|given| given.setting.as_str());
-        of_token.or(of_basic).or(of_certificate).or(of_impersonation)
+        let impersonation = self.credentials.impersonation.as_ref().map(|given| given.setting.as_str());
+        kinds(&self.credentials).map(|(_, setting)| setting).next().or(impersonation)
     }
+}
+
+/// The kinds of credentials that are given, each with its setting.
+fn kinds(credentials: &Credentials) -> impl Iterator<Item = (&'static str, &str)> {
+    let Credentials { token, basic, client_cert, .. } = credentials;
+    let of_token = token.as_ref().map(|given| ("token", given.setting.as_str()));
+    let of_basic = basic.as_ref().map(|given| ("password", given.setting.as_str()));
+    let of_certificate =
+        client_cert.as_ref().map(|(certificate, _)| ("certificate", certificate.setting.as_str()));
+    [of_token, of_basic, of_certificate].into_iter().flatten()
 }
 
 fn two_identities(one: &str, other: &str) -> String {
@@ -86,17 +99,17 @@ impl<'a> Settings<'a> {
     /// The value of a property or else of its variable, with the one that gives it.
     fn get(&self, property: &str) -> Option<Given<&'a str>> {
         let variable = property.to_uppercase().replace(['.', '-'], "_");
-        let found = |value: Option<&'a String>, setting: String| {
-            let value = value.filter(|value| !value.is_empty())?;
-            Some(Given::new(value.as_str(), setting))
-        };
-        found(self.0.system.get(property), format!("-D{property}"))
-            .or_else(|| found(self.0.variables.get(&variable), variable.clone()))
+        self.of_jvm(property).or_else(|| given(self.0.variables.get(&variable), variable.clone()))
+    }
+
+    fn of_jvm(&self, property: &str) -> Option<Given<&'a str>> {
+        given(self.0.system.get(property), format!("-D{property}"))
     }
 
     fn refuse_what_is_not_followed(&self) -> anyhow::Result<()> {
         for (property, instead) in NOT_FOLLOWED {
-            if let Some(Given { setting, .. }) = self.get(property) {
+            let of_jvm = (property == KEY_STORE).then(|| self.of_jvm(KEY_STORE_OF_JVM)).flatten();
+            if let Some(Given { setting, .. }) = self.get(property).or(of_jvm) {
                 bail!("{setting} is not followed, because Java's key stores are not read: {instead}");
             }
         }
@@ -185,10 +198,32 @@ impl<'a> Settings<'a> {
                 None => Ok(None),
             };
         };
-        let groups = groups.map(|given| given.value.split(',').map(str::to_owned).collect());
-        let impersonation = Impersonation { user: user.to_owned(), groups: groups.unwrap_or_default() };
-        Ok(Some(Given::new(impersonation, setting)))
+        // An API server takes an empty name for no impersonation at all.
+        check_name(user, &setting)?;
+        let mut names = Vec::new();
+        if let Some(Given { value, setting }) = groups {
+            for name in value.split(',').filter(|name| !name.is_empty()) {
+                check_name(name, &setting)?;
+                names.push(name.to_owned());
+            }
+        }
+        Ok(Some(Given::new(Impersonation { user: user.to_owned(), groups: names }, setting)))
     }
+}
+
+/// Refuses a name that a header cannot carry, or that is blank.
+fn check_name(name: &str, setting: &str) -> anyhow::Result<()> {
+    if name.trim().is_empty() {
+        bail!("{setting} has a blank name");
+    }
+    if name.chars().any(char::is_control) {
+        bail!("{setting} has a control character, which no name has");
+    }
+    Ok(())
+}
+
+fn given(value: Option<&String>, setting: String) -> Option<Given<&str>> {
+    value.filter(|value| !value.is_empty()).map(|value| Given::new(value.as_str(), setting))
 }
 
 /// Two settings that are set together or not at all. `names` are their variables.
@@ -327,6 +362,7 @@ mod tests {
         for (setting, named) in [
             (("KUBERNETES_TRUSTSTORE_FILE", "/t.jks"), "KUBERNETES_TRUSTSTORE_FILE is not followed"),
             (("kubernetes.keystore.file", "/k.jks"), "-Dkubernetes.keystore.file is not followed"),
+            (("javax.net.ssl.keyStore", "/k.p12"), "-Djavax.net.ssl.keyStore is not followed"),
             (
                 ("KUBERNETES_DISABLE_HOSTNAME_VERIFICATION", "true"),
                 "KUBERNETES_DISABLE_HOSTNAME_VERIFICATION is not",

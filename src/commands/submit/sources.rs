@@ -113,7 +113,8 @@ fn read(path: &Path, shown: &str) -> anyhow::Result<Properties> {
 }
 
 /// The kubeconfig files, with their source for messages: the existing files of the JVM's property `kubeconfig` or of
-/// `KUBECONFIG` (all of them if none exists, for the message), else `~/.kube/config`.
+/// `KUBECONFIG` (all of them if none exists, for the message), else `~/.kube/config`. The home folder is that of `HOME`,
+/// or else of the JVM.
 pub fn kubeconfig(submitter: &Submitter) -> Option<(Vec<PathBuf>, String)> {
     let set = |value: Option<&'_ String>| value.filter(|value| !value.is_empty()).cloned();
     let property = set(submitter.system.get("kubeconfig")).map(|list| (list, "-Dkubeconfig"));
@@ -126,7 +127,10 @@ pub fn kubeconfig(submitter: &Submitter) -> Option<(Vec<PathBuf>, String)> {
         }
         return (!paths.is_empty()).then(|| (paths, setting.to_owned()));
     }
-    let path = PathBuf::from(set(submitter.variables.get("HOME"))?).join(".kube/config");
+    // As Spark's client library does, if the variable names no folder.
+    let home = set(submitter.variables.get("HOME")).filter(|home| Path::new(home).is_dir());
+    let home = home.or_else(|| set(submitter.system.get("user.home")))?;
+    let path = PathBuf::from(home).join(".kube/config");
     path.exists().then(|| (vec![path], "kubeconfig".to_owned()))
 }
 

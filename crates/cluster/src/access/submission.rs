@@ -68,8 +68,11 @@ impl fmt::Display for SubmissionAccess {
                 write!(f, "the context “{context}” of {} says", joined(paths))
             }
             (Some((paths, _)), None) => write!(f, "the current context of {} says", joined(paths)),
-            (None, _) => match self.token_of_account() {
-                Some(token) => f.write_str(&token.setting),
+            (None, _) if self.account_token.is_none() && self.token_of_account().is_some() => {
+                f.write_str(SERVICE_ACCOUNT)
+            }
+            (None, _) => match &self.account_token {
+                Some(token) => write!(f, "{} says", token.setting),
                 None => f.write_str(
                     "an anonymous user: there is neither a kubeconfig nor a setting with credentials",
                 ),

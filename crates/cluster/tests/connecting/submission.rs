@@ -126,7 +126,7 @@ async fn the_token_of_a_service_account_can_be_elsewhere_or_unwanted() {
     let token = folder.write("elsewhere", "of-the-file\n");
     let account_token = Some(Given::new(token, "KUBERNETES_AUTH_SERVICEACCOUNT_TOKEN"));
     let elsewhere = SubmissionAccess { account_token, ..access(&folder, "", none()) };
-    assert_eq!(elsewhere.to_string(), "KUBERNETES_AUTH_SERVICEACCOUNT_TOKEN");
+    assert_eq!(elsewhere.to_string(), "KUBERNETES_AUTH_SERVICEACCOUNT_TOKEN says");
     assert_eq!(shown(elsewhere.clone()).await.as_deref(), Some("Bearer of-the-file"));
     let pem = folder.certificate("account");
     folder.account("of-the-account", Some(&pem.ca));

@@ -48,8 +48,8 @@ pub enum Cause {
     },
     /// `403` because a right is missing.
     #[error(
-        "not allowed to {} {resource} in namespace {namespace}: 403 {message}: {} must say yes; give the user a Role with \
-         what is missing",
+        "not allowed to {} {resource} in namespace {namespace} (as {credentials}): 403 {message}: {} must say yes for this \
+         user; give the user a Role with what is missing",
         verbs.join(" and "),
         questions(verbs, resource, namespace)
     )]
@@ -60,6 +60,8 @@ pub enum Cause {
         resource: String,
         /// The object's namespace.
         namespace: String,
+        /// The source of the credentials.
+        credentials: String,
         /// The API server's message. It names the user.
         message: String,
     },

@@ -76,7 +76,8 @@ impl Call<'_> {
         if !message.contains("\" cannot ") {
             return Cause::Refused { what, namespace, is_pod: self.resource == PODS, message };
         }
-        Cause::NotAllowed { verbs: self.verbs, resource: self.resource, namespace, message }
+        let credentials = self.calls.server().credentials().to_owned();
+        Cause::NotAllowed { verbs: self.verbs, resource: self.resource, namespace, credentials, message }
     }
 
     fn what(&self) -> String {

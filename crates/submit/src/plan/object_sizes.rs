@@ -4,11 +4,9 @@ use serde_json::Value;
 
 use super::application::Application;
 use super::error::PlanError;
+use super::parts::MOST_BYTES;
 use super::spec::DriverSpec;
 use cloakroom_spark::keys::DEPENDENCY_LISTS;
-
-/// The largest sum of a config map's or secret's data, in bytes (`MaxSecretSize` in Kubernetes' API).
-const MOST_BYTES: usize = 1 << 20;
 
 /// Refuses an object that is too large, and says what to make smaller.
 pub(super) fn check(application: &Application, spec: &DriverSpec) -> Result<(), PlanError> {

@@ -40,15 +40,16 @@ async fn refusals_are_told_in_one_line_that_says_what_to_do() {
         (
             not_allowed,
             vec![
-                "not allowed to create pods in namespace spark: 403 pods is forbidden: User \"ann\" cannot create",
-                "“kubectl auth can-i create pods -n spark” must say yes",
+                "not allowed to create pods in namespace spark (as the current context of ",
+                " says): 403 pods is forbidden: User \"ann\" cannot create",
+                "“kubectl auth can-i create pods -n spark” must say yes for this user",
                 "(nothing was created)",
             ],
         ),
         (
             no_claim,
             vec![
-                "not allowed to create and patch persistentvolumeclaims in namespace spark: 403",
+                "not allowed to create and patch persistentvolumeclaims in namespace spark (as ",
                 "“kubectl auth can-i create persistentvolumeclaims -n spark” and “kubectl auth can-i patch \
                  persistentvolumeclaims -n spark” must say yes",
                 "(removed again: pod my-app-0123456789abcdef-driver)",

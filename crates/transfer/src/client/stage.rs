@@ -115,8 +115,8 @@ pub enum StageError {
     Pack(#[from] PackError),
     /// The server would refuse the bundle for its size.
     #[error(
-        "the bundle is larger than {server} takes: at most {} (--max-resource-size), and the files that are compressed \
-         already have {}; leave out what the image can have, or ask its admin for more (nothing was sent)",
+        "the bundle is larger than {server} takes: at most {} (--max-resource-size), and the jars and other files that are \
+         not compressed again have {}; leave out what the image can have, or ask its admin for more",
         format_size(*.most), format_size(*.stored)
     )]
     TooLarge {

@@ -60,7 +60,8 @@ impl Node {
         };
         let documents: Vec<Spanned<Raw>> =
             serde_saphyr::from_multiple_with_options(text, options).map_err(|error| {
-                format!("its YAML cannot be read: {}", one_line(&error.to_string(), LONGEST_REASON))
+                let reason = one_line(&error.to_string(), LONGEST_REASON);
+                format!("its YAML cannot be read: {}", for_users(&reason))
             })?;
         match <[Spanned<Raw>; 1]>::try_from(documents) {
             Ok([document]) => Ok(document.value.into_node(document.defined, Source::new(text))),
@@ -108,6 +109,15 @@ impl Node {
         };
         Some(value)
     }
+}
+
+/// The library's reason without its advice for programmers.
+fn for_users(reason: &str) -> &str {
+    if reason.contains("budget breached") || reason.contains("alias") && reason.contains("limit") {
+        return "it has too many aliases (*name)";
+    }
+    let ends = [", set DuplicateKeyPolicy", "; use Option<"].into_iter().filter_map(|end| reason.find(end));
+    &reason[..ends.min().unwrap_or(reason.len())]
 }
 
 /// The YAML library's reading of a place.
