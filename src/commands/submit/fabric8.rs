@@ -358,6 +358,39 @@ mod tests {
     }
 
     #[test]
+    fn two_kinds_of_credentials_in_two_places_are_refused_and_of_one_kind_sparks_counts() {
+        let of_variable =
+            read(&[("KUBERNETES_CERTS_CLIENT_FILE", "/c"), ("KUBERNETES_CERTS_CLIENT_KEY_FILE", "/k")]);
+        let token = Credentials { token: Some(inline("t", "`oauthToken`")), ..Credentials::default() };
+        let said = of_variable.overridden(token.clone()).unwrap_err().to_string();
+        assert!(said.starts_with("KUBERNETES_CERTS_CLIENT_FILE and `oauthToken` are both set"), "{said}");
+        let pair = (file("/s", "`clientCertFile`"), file("/t", "`clientKeyFile`"));
+        let certificate = Credentials { client_cert: Some(pair), ..Credentials::default() };
+        assert_eq!(of_variable.overridden(certificate.clone()).unwrap(), certificate);
+        assert_eq!(read(&[("KUBERNETES_AUTH_TOKEN", "v")]).overridden(token.clone()).unwrap(), token);
+    }
+
+    #[test]
+    fn names_that_say_nobody_are_refused_or_left_out() {
+        for (user, groups, named) in [
+            (" ", "g", "KUBERNETES_IMPERSONATE_USERNAME has a blank name"),
+            ("a\nb", "g", "KUBERNETES_IMPERSONATE_USERNAME has a control character"),
+            ("a", "g, ", "KUBERNETES_IMPERSONATE_GROUP has a blank name"),
+        ] {
+            let said = refusal(&[
+                ("KUBERNETES_IMPERSONATE_USERNAME", user),
+                ("KUBERNETES_IMPERSONATE_GROUP", groups),
+            ]);
+            assert!(said.starts_with(named), "{said}");
+        }
+        for (groups, expected) in [("g,h,", &["g", "h"][..]), (",", &[])] {
+            let read =
+                read(&[("KUBERNETES_IMPERSONATE_USERNAME", "a"), ("KUBERNETES_IMPERSONATE_GROUP", groups)]);
+            assert_eq!(read.credentials.impersonation.unwrap().value.groups, expected);
+        }
+    }
+
+    #[test]
     fn what_is_not_followed_is_refused_by_name() {
         for (setting, named) in [
             (("KUBERNETES_TRUSTSTORE_FILE", "/t.jks"), "KUBERNETES_TRUSTSTORE_FILE is not followed"),
