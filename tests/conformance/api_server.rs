@@ -34,7 +34,7 @@ pub struct Call {
     pub content_type: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub authorization: Option<String>,
-    /// Headers that ask to be taken for somebody else, such as `impersonate-user: ann`, sorted.
+    /// The headers of an impersonation, such as `impersonate-user: ann`, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub impersonation: Vec<String>,
     /// Tried as a WebSocket, which is refused.

@@ -1,4 +1,4 @@
-//! The manifests in a namespace of somebody's own, under names with a prefix.
+//! The overlays with another namespace, and with a prefix before all names.
 
 use cloakroom_testing::known::list;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::rendered::Rendered;
 use super::{everything, manifests, render_own};
 
-/// What a kustomization of one's own adds.
+/// The lines that a user's own kustomization adds.
 const MOVES: [&str; 3] =
     ["namespace: team-a", "namePrefix: theirs-", "namespace: team-a\nnamePrefix: theirs-"];
 

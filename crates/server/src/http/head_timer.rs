@@ -19,7 +19,7 @@ pub(super) struct HeadTimer {
     deadline: watch::Sender<Option<Instant>>,
 }
 
-/// What the connection is doing, as a set of the bits below. With none of them it is idle.
+/// The state of a connection, a set of the bits below. A connection without any of them is idle.
 type State = u8;
 
 /// A head is awaited for the first time, or has begun.

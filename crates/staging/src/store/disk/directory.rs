@@ -98,7 +98,7 @@ impl DataDirectory {
         &self.root
     }
 
-    /// Makes again what somebody has removed: the file `lock`, which is locked, and the folders of the store.
+    /// Makes the file `lock` and the folders of the store again if they were removed. A new `lock` is locked at once.
     pub(super) fn make_again(&self) -> Result<(), StoreError> {
         if self.root.look_at(Path::new(LOCK))?.is_none() {
             *self.lock.lock().unwrap_or_else(PoisonError::into_inner) = lock_in(&self.root)?;
