@@ -117,16 +117,24 @@ fn volume_of_root() {
     }
 }
 
-/// Upload auth `kubernetes`, with the tokens of the shipped accounts.
+/// Upload auth `kubernetes` as one more component of the deployed server, with the tokens of the shipped accounts.
 fn upload_auth() {
     namespace("reviewed");
-    laptop(
-        "kubectl apply -f manifests/components/upload-auth-kubernetes/cluster-role.yaml
-         kubectl set env deployment/cloakroom -n cloakroom CLOAKROOM_UPLOAD_AUTH=kubernetes CLOAKROOM_UPLOAD_TOKEN_FILE-
+    let components = ["nodeport", "tls", "upload-auth-kubernetes"];
+    let kustomization = serde_json::json!({
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": ["../manifests/base"],
+        "components": components.map(|name| format!("../manifests/components/{name}")),
+    });
+    laptop(&format!(
+        "mkdir with-reviews
+         cat >with-reviews/kustomization.yaml <<'END'\n{kustomization}\nEND
+         kubectl apply -k with-reviews
          kubectl rollout status deployment/cloakroom -n cloakroom --timeout=90s
          for account in submitter stager; do kubectl create token -n reviewed spark-$account >$account.token; done
-         kubectl create token -n reviewed spark >driver.token",
-    );
+         kubectl create token -n reviewed spark >driver.token"
+    ));
     let stage = |account: &str| {
         run(
             At::Laptop,
@@ -142,7 +150,7 @@ fn upload_auth() {
     let refused = run(At::Laptop, &elsewhere);
     // As it was, for the journeys that follow.
     laptop(
-        "kubectl set env deployment/cloakroom -n cloakroom CLOAKROOM_UPLOAD_AUTH=token CLOAKROOM_UPLOAD_TOKEN_FILE=/etc/cloakroom/tokens/upload-token
+        "kubectl apply -k manifests/overlays/nodeport
          kubectl rollout status deployment/cloakroom -n cloakroom --timeout=90s
          kubectl delete -f manifests/components/upload-auth-kubernetes/cluster-role.yaml",
     );
