@@ -54,6 +54,9 @@ pub async fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
     if args.check {
         sockets::check(&settings)?;
         DataDirectory::check(&settings.data_dir).map_err(start::in_surroundings)?;
+        if let Some(cluster) = &settings.cluster {
+            cluster.credential().await.context("the API server cannot be asked about owners")?;
+        }
         print!("{}", summary::of(&settings, &allotment));
         return Ok(ExitCode::SUCCESS);
     }

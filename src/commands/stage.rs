@@ -17,7 +17,8 @@ use cloakroom_core::size::format_size;
 use cloakroom_submit::Uploading;
 use cloakroom_transfer::bundle::{Disk, PackPlan, UnpackLimits};
 use cloakroom_transfer::client::{
-    HttpClient, RetryPolicy, StageError, StageRequest, Staged, Timeouts, UploadToken,
+    HttpClient, RetryPolicy, ServerAddress, StageError, StageRequest, Staged, Timeouts, UploadToken, Url,
+    shown,
 };
 
 use self::progress::StageProgress;
@@ -71,6 +72,7 @@ pub async fn run(args: StageArgs) -> anyhow::Result<ExitCode> {
             "staged {size} as {id} in {seconds:.1} s; it expires at {expires_at} if it is not downloaded"
         ));
     }
+    warn_of_address(&request.server, &staged.ticket.url);
     if staged.may_be_twice {
         tell(&format!(
             "warning: {} perhaps has it a second time, because an upload of it had no answer; that one expires unused",
@@ -89,6 +91,18 @@ fn warn(plan: &PackPlan) {
     if plan.files().len() as u64 > most {
         tell(&format!(
             "warning: fetch takes at most {most} files from a bundle unless its --max-entries is raised"
+        ));
+    }
+}
+
+/// A ticket's URL leads elsewhere if the server has a `--public-url`, or if a proxy changes the name or the scheme. Who
+/// downloads by the URL must reach that address.
+fn warn_of_address(server: &ServerAddress, url: &str) {
+    if !url.starts_with(server.join("/").as_str()) {
+        let named = Url::parse(url).map_or_else(|_| "another address".to_owned(), |url| shown(&url));
+        tell(&format!(
+            "warning: the ticket's url is {named}, and {server} was asked: who downloads by it must reach that address \
+             (--public-url of the server sets it)"
         ));
     }
 }

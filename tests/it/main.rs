@@ -10,6 +10,7 @@ mod admin_commands;
 mod chart;
 mod command_line;
 mod configuration;
+mod credential_plugins;
 mod descriptors;
 mod documents;
 mod durability;

@@ -1,53 +1,15 @@
 //! `HTTPS_PROXY` and `NO_PROXY`, with a proxy that knows one name that no resolver knows.
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Output;
-use std::sync::{Arc, Mutex};
 
 use cloakroom_testing::process::{command, stderr};
+use cloakroom_testing::proxy::Proxy;
+use cloakroom_testing::scripted::closed_port;
 use cloakroom_testing::workspace::Workspace;
 use cloakroom_testing::{process::Cloakroom, tls};
 
 const NAME: &str = "staging.cloakroom.test";
-
-/// A proxy for CONNECT that leads every name to one address.
-struct Proxy {
-    url: String,
-    asked: Arc<Mutex<Vec<String>>>,
-}
-
-impl Proxy {
-    fn start(to: String) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let kept = Arc::clone(&asked);
-        std::thread::spawn(move || {
-            for client in listener.incoming().map_while(Result::ok) {
-                let (to, kept) = (to.clone(), Arc::clone(&kept));
-                std::thread::spawn(move || tunnel(client, &to, &kept));
-            }
-        });
-        Self { url, asked }
-    }
-}
-
-fn tunnel(mut client: TcpStream, to: &str, asked: &Mutex<Vec<String>>) {
-    let mut lines = BufReader::new(client.try_clone().unwrap()).lines();
-    asked.lock().unwrap().push(lines.next().unwrap().unwrap());
-    while lines.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
-    let mut server = TcpStream::connect(to).unwrap();
-    client.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").unwrap();
-    let (mut from, mut back) = (client.try_clone().unwrap(), server.try_clone().unwrap());
-    std::thread::spawn(move || {
-        let _ = std::io::copy(&mut back, &mut client);
-        let _ = client.shutdown(Shutdown::Both);
-    });
-    let _ = std::io::copy(&mut from, &mut server);
-    let _ = server.shutdown(Shutdown::Write);
-}
 
 struct BehindProxy {
     folder: Workspace,
@@ -57,14 +19,14 @@ struct BehindProxy {
 }
 
 impl BehindProxy {
-    fn new() -> Self {
+    async fn new() -> Self {
         let folder = Workspace::new();
         let pem = tls::signed_by_ca(folder.root(), &[NAME]);
         let flags = ["--tls-cert", pem.cert.to_str().unwrap(), "--tls-key", pem.key.to_str().unwrap()];
         let server = Cloakroom::serve(&folder.path("data"), &flags);
         let port = server.address.rsplit_once(':').unwrap().1.to_owned();
         folder.write("app.jar", b"a jar");
-        let proxy = Proxy::start(server.address.clone());
+        let proxy = Proxy::start(server.address.parse().unwrap()).await;
         Self { folder, _server: server, proxy, url: format!("https://{NAME}:{port}") }
     }
 
@@ -72,52 +34,82 @@ impl BehindProxy {
         self.folder.path(name)
     }
 
-    fn stage(&self, no_proxy: &str) -> Output {
+    fn stage(&self, variables: &[(&str, &str)]) -> Output {
         let mut stage = command();
-        stage.args([
-            "stage",
-            "--server",
-            &self.url,
-            "--namespace",
-            "ns",
-            "--label",
-            "a=b",
-            "--attempts",
-            "1",
-        ]);
+        let flags = ["--namespace", "ns", "--label", "a=b", "--attempts", "1"];
+        stage.args(["stage", "--server", &self.url]).args(flags);
         stage.arg("--ca-file").arg(self.path("ca.pem")).arg(self.path("app.jar"));
-        stage.env("HTTPS_PROXY", &self.proxy.url).env("NO_PROXY", no_proxy).output().unwrap()
+        stage.envs(variables.iter().copied()).output().unwrap()
     }
 
-    fn fetch(&self, id: &str, to: &Path) -> Output {
+    fn fetch(&self, id: &str, to: &Path, proxy: (&str, &str)) -> Output {
         let mut fetch = command();
         fetch.args(["fetch", "--server", &self.url, "--id", id, "--secret-file"]).arg(self.path("secret"));
         fetch.arg("--to").arg(to).env("CLOAKROOM_CA_FILE", self.path("ca.pem"));
-        fetch.env("HTTPS_PROXY", &self.proxy.url).output().unwrap()
+        fetch.env(proxy.0, proxy.1).output().unwrap()
     }
 }
 
-#[test]
-fn stage_and_fetch_go_through_the_https_proxy_and_trust_the_extra_ca() {
-    let behind_proxy = BehindProxy::new();
-    let staged = behind_proxy.stage("");
-    assert!(staged.status.success(), "{}", stderr(&staged));
-    let ticket: serde_json::Value = serde_json::from_slice(&staged.stdout).unwrap();
-    std::fs::write(behind_proxy.path("secret"), ticket["resourceSecret"].as_str().unwrap()).unwrap();
-    let fetched = behind_proxy.fetch(ticket["resourceId"].as_str().unwrap(), &behind_proxy.path("jars"));
-    assert!(fetched.status.success(), "{}", stderr(&fetched));
-    assert_eq!(std::fs::read(behind_proxy.path("jars/app.jar")).unwrap(), b"a jar");
-    let asked = behind_proxy.proxy.asked.lock().unwrap().clone();
-    assert_eq!(asked.len(), 2, "{asked:?}");
-    assert!(asked.iter().all(|line| line.starts_with(&format!("CONNECT {NAME}:"))), "{asked:?}");
+#[tokio::test(flavor = "multi_thread")]
+async fn stage_and_fetch_go_through_the_proxy_and_trust_the_extra_ca() {
+    let behind_proxy = BehindProxy::new().await;
+    let address = behind_proxy.proxy.address;
+    for (run, proxy) in [
+        (1, ("HTTPS_PROXY", format!("http://{address}"))),
+        (2, ("https_proxy", address.to_string())),
+        (3, ("ALL_PROXY", format!("socks5h://{address}"))),
+    ] {
+        let proxy = (proxy.0, proxy.1.as_str());
+        let staged = behind_proxy.stage(&[proxy]);
+        assert!(staged.status.success() && !stderr(&staged).contains("warning"), "{}", stderr(&staged));
+        let ticket: serde_json::Value = serde_json::from_slice(&staged.stdout).unwrap();
+        std::fs::write(behind_proxy.path("secret"), ticket["resourceSecret"].as_str().unwrap()).unwrap();
+        let to = behind_proxy.path(&format!("jars{run}"));
+        let fetched = behind_proxy.fetch(ticket["resourceId"].as_str().unwrap(), &to, proxy);
+        assert!(fetched.status.success(), "{}", stderr(&fetched));
+        assert_eq!(std::fs::read(to.join("app.jar")).unwrap(), b"a jar");
+    }
+    let asked = behind_proxy.proxy.asked();
+    let begins: Vec<_> = asked.iter().filter_map(|line| line.split(':').next()).collect();
+    let (connect, socks) = (format!("CONNECT {NAME}"), format!("socks5 {NAME}"));
+    assert_eq!(begins, [&connect, &connect, &connect, &connect, &socks, &socks]);
 }
 
-#[test]
-fn what_no_proxy_names_is_reached_without_the_proxy() {
-    let behind_proxy = BehindProxy::new();
-    let staged = behind_proxy.stage(NAME);
+#[tokio::test(flavor = "multi_thread")]
+async fn what_no_proxy_names_is_reached_without_the_proxy() {
+    let behind_proxy = BehindProxy::new().await;
+    let address = behind_proxy.proxy.address.to_string();
+    let staged = behind_proxy.stage(&[("HTTPS_PROXY", &address), ("NO_PROXY", ".cloakroom.test.")]);
     assert!(!staged.status.success());
     // Nobody but the proxy knows the name.
-    assert!(stderr(&staged).contains("host"), "{}", stderr(&staged));
-    assert!(behind_proxy.proxy.asked.lock().unwrap().is_empty());
+    assert!(stderr(&staged).contains("the host name does not resolve"), "{}", stderr(&staged));
+    assert!(behind_proxy.proxy.asked().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fault_of_the_proxy_is_told_as_the_proxys_and_with_its_variable() {
+    let behind_proxy = BehindProxy::new().await;
+    let closed = format!("me:s3cret@127.0.0.1:{}", closed_port());
+    // It answers CONNECT as a web server does.
+    let web = behind_proxy._server.address.clone();
+    for (variable, value, says) in [
+        ("HTTPS_PROXY", closed.as_str(), "(HTTPS_PROXY): connection refused; check this variable"),
+        (
+            "all_proxy",
+            "http://no-such-proxy.invalid:3128",
+            "the proxy http://no-such-proxy.invalid:3128 (all_proxy): the host name does not resolve",
+        ),
+        ("https_proxy", &format!("socks5://{web}"), "(https_proxy)"),
+        ("HTTPS_PROXY", &web, "(HTTPS_PROXY)"),
+    ] {
+        let staged = behind_proxy.stage(&[(variable, value)]);
+        let said = stderr(&staged);
+        assert_eq!(staged.status.code(), Some(1), "{said}");
+        assert!(said.contains("no connection through the proxy") && said.contains(says), "{said}");
+        assert!(!said.contains("s3cret") && !said.contains("check that it is running"), "{said}");
+    }
+    let refused = behind_proxy.stage(&[("HTTPS_PROXY", "ftp://me:s3cret@proxy")]);
+    let said = stderr(&refused);
+    assert!(said.contains("HTTPS_PROXY is not the address of a proxy") && !said.contains("s3cret"), "{said}");
+    assert!(!said.contains("staging 1 file"), "{said}");
 }

@@ -169,7 +169,9 @@ async fn what_may_pass_is_tried_again_and_announced() {
         "the staging server at {} says: too busy (503 overloaded); trying again for up to 90s",
         server.url()
     );
-    assert_eq!((told.len(), &told[1]), (3, &says), "once: {told:?}");
+    assert_eq!((told.len(), &told[1]), (4, &says), "once: {told:?}");
+    let elsewhere = format!("warning: the ticket's url is http://h/x, and {} was asked", server.url());
+    assert!(told[3].starts_with(&elsewhere), "{told:?}");
     assert_eq!(server.requests().len(), 4);
 }
 

@@ -14,8 +14,10 @@ use kube::Config;
 use super::address::Address;
 use super::connect_error::ConnectError;
 use super::files::Files;
-use super::identity;
+use super::identity::{self, ClientCertificate, Identity};
+use super::plugin::Plugin;
 use cloakroom_core::reload::Seen;
+use cloakroom_outbound::proxies::{Proxies, Proxy};
 
 pub use credentials::{Basic, ContentSource, Credentials, Given, Impersonation};
 pub use submission::SubmissionAccess;
@@ -43,6 +45,8 @@ pub enum Access {
         context: Option<String>,
         /// The flag or variable that names the files, for messages.
         setting: String,
+        /// The proxies of the environment, for a cluster that names none.
+        proxies: Proxies,
     },
     /// With the settings of a submission.
     Submission(Box<SubmissionAccess>),
@@ -67,8 +71,8 @@ impl Access {
         match self {
             Self::ServiceAccount { url, folder } => service_account(url, folder),
             Self::Properties(access) => properties::read(access),
-            Self::Kubeconfig { paths, context, setting } => {
-                kubeconfig::read(paths, context.as_deref(), setting)
+            Self::Kubeconfig { paths, context, setting, proxies } => {
+                kubeconfig::read(paths, context.as_deref(), setting, proxies)
             }
             Self::Submission(access) => submission::read(access),
         }
@@ -98,36 +102,39 @@ fn joined(paths: &[PathBuf]) -> String {
 
 /// The result of reading all files.
 pub(super) struct Reading {
-    /// The settings from which the client is built.
+    /// The address, the roots to trust, and the headers to send.
     pub(super) config: Config,
+    pub(super) certificate: Option<ClientCertificate>,
+    /// The program to ask for a token or a certificate.
+    pub(super) plugin: Option<Plugin>,
+    /// The proxy on the way.
+    pub(super) proxy: Option<Proxy>,
     /// The address without credentials, fit to be shown.
     pub(super) address: String,
     /// The files that were read, with the stamps that they had.
     pub(super) seen: Seen,
-    /// The name of the credential plugin for messages; `None` if none runs.
-    pub(super) plugin: Option<String>,
 }
 
 impl Reading {
-    /// Refuses a secret if others could read it on the way.
+    /// Refuses a secret if others could read it on the way. Without `roots` the system's are trusted.
     fn new(
         address: &Address,
-        mut config: Config,
+        roots: Option<Vec<Vec<u8>>>,
+        identity: Identity,
+        proxy: Option<Proxy>,
         files: Files,
-        secret: Option<&str>,
     ) -> Result<Self, ConnectError> {
-        if let Some(setting) = secret.filter(|_| !address.is_confidential()) {
-            return Err(ConnectError::SecretInClear {
-                setting: setting.to_owned(),
-                address: address.to_string(),
-            });
+        let Identity { auth, certificate, plugin, secret } = identity;
+        let is_confidential = address.is_https() || address.is_loopback() && proxy.is_none();
+        if let Some(setting) = secret.filter(|_| !is_confidential) {
+            return Err(ConnectError::SecretInClear { setting, address: address.to_string() });
         }
-        if !address.is_https() {
-            // Without TLS no certificate is checked. An empty list keeps kube from loading the system's roots, which
-            // may be missing.
-            config.root_cert = Some(Vec::new());
-        }
-        Ok(Self { config, address: address.to_string(), seen: files.into_seen(), plugin: None })
+        let mut config = Config::new(address.uri());
+        config.auth_info = auth;
+        // Without TLS no certificate is checked, and the system's roots may be missing.
+        config.root_cert = if address.is_https() { roots } else { Some(Vec::new()) };
+        let (address, seen) = (address.to_string(), files.into_seen());
+        Ok(Self { config, certificate, plugin, proxy, address, seen })
     }
 }
 
@@ -141,10 +148,8 @@ fn service_account(url: &str, folder: &Path) -> Result<Reading, ConnectError> {
     if !token_file.exists() {
         return Err(ConnectError::NoServiceAccount { path: token_file });
     }
-    let token = files.token(&token_file, SERVICE_ACCOUNT)?;
-    let roots = files.read(&folder.join("ca.crt"), SERVICE_ACCOUNT)?;
-    let mut config = Config::new(address.uri());
-    config.root_cert = Some(identity::roots(&roots)?);
-    config.auth_info.token = Some(token.into());
-    Reading::new(&address, config, files, Some(SERVICE_ACCOUNT))
+    let mut identity = Identity { secret: Some(SERVICE_ACCOUNT.to_owned()), ..Identity::default() };
+    identity.auth.token = Some(files.token(&token_file, SERVICE_ACCOUNT)?.into());
+    let roots = identity::roots(&files.read(&folder.join("ca.crt"), SERVICE_ACCOUNT)?)?;
+    Reading::new(&address, Some(roots), identity, None, files)
 }

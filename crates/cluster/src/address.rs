@@ -1,11 +1,11 @@
 //! Addresses of API servers.
 
 use std::fmt;
-use std::net::IpAddr;
 
 use hyper::http::Uri;
 
 use super::connect_error::ConnectError;
+use cloakroom_outbound::proxies::{self, Proxies, Proxy};
 
 /// The base address of an API server, without credentials in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,16 +36,13 @@ impl Address {
         self.0.scheme_str() == Some("https")
     }
 
-    /// Whether a secret may be sent there, because no third party can read it on the way.
-    pub(super) fn is_confidential(&self) -> bool {
-        self.is_https() || self.is_loopback()
+    pub(super) fn is_loopback(&self) -> bool {
+        self.0.host().is_some_and(proxies::is_loopback)
     }
 
-    pub(super) fn is_loopback(&self) -> bool {
-        let host = self.0.host().unwrap_or_default();
-        let address = host.trim_start_matches('[').trim_end_matches(']');
-        host.eq_ignore_ascii_case("localhost")
-            || address.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    /// The proxy of the environment on the way there.
+    pub(super) fn proxy(&self, proxies: &Proxies) -> Option<Proxy> {
+        proxies.to(self.0.scheme_str()?, self.0.host()?).cloned()
     }
 }
 
@@ -60,9 +57,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_loopback_is_trusted_without_tls() {
+    fn only_loopback_is_this_machine() {
         for (text, expected) in [
-            ("https://10.0.0.1:6443", true),
+            ("https://10.0.0.1:6443", false),
             ("http://127.0.0.1:8001", true),
             ("http://[::1]:8001", true),
             ("http://LocalHost:8001", true),
@@ -70,7 +67,7 @@ mod tests {
             ("http://localhost.example", false),
             ("http://127.0.0.1.example", false),
         ] {
-            assert_eq!(Address::parse(text, "here").unwrap().is_confidential(), expected, "{text}");
+            assert_eq!(Address::parse(text, "here").unwrap().is_loopback(), expected, "{text}");
         }
     }
 

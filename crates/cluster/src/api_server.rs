@@ -29,6 +29,8 @@ pub struct Timeouts {
     /// The shortest time between two checks whether files with credentials have changed. They are checked before a
     /// call.
     pub look_again: Duration,
+    /// For one run of a credential plugin.
+    pub plugin: Duration,
 }
 
 impl Default for Timeouts {
@@ -38,6 +40,7 @@ impl Default for Timeouts {
             call: CALL_TIMEOUT,
             silence: Duration::from_secs(230),
             look_again: Duration::from_secs(10),
+            plugin: Duration::from_secs(30),
         }
     }
 }
@@ -54,8 +57,8 @@ pub struct ApiServer {
 }
 
 impl ApiServer {
-    /// Reads and checks everything that `access` names. It sends nothing, so the API server may still be down. Must be
-    /// called inside a tokio runtime.
+    /// Reads and checks everything that `access` names. It sends nothing, so the API server may still be down, and starts
+    /// no credential plugin. Must be called inside a tokio runtime.
     pub fn connect(access: &Access) -> Result<Self, ConnectError> {
         Self::connect_with(access, Timeouts::default())
     }
@@ -108,8 +111,17 @@ impl ApiServer {
         &self.credentials
     }
 
+    /// Waits until there is a credential to send. Only a plugin takes time, and that time is not the API server's.
+    pub async fn credential(&self) -> Result<(), ApiFailure> {
+        match &self.connection {
+            Some(connection) => connection.newest().await.map(drop).map_err(ApiFailure::from),
+            None => Ok(()),
+        }
+    }
+
     /// Waits for the answer to one call, at most for the call timeout.
     pub async fn call<T>(&self, call: impl Future<Output = kube::Result<T>>) -> Result<T, ApiFailure> {
+        self.credential().await?;
         within(self.call_timeout, call).await
     }
 }

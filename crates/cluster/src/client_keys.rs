@@ -8,13 +8,10 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::{Signer, SigningKey};
 use rustls::{Error, SignatureAlgorithm, SignatureScheme};
 
-/// Lets kube's clients send any certificate. kube builds its TLS configuration with this process's default provider.
-/// rustls parses a client's certificate only to compare it with the public half of the key, and this provider has no
-/// public half.
-pub(super) fn install() {
-    let provider = CryptoProvider { key_provider: &WithoutPublicHalf, ..ring::default_provider() };
-    // An error means that an earlier client has installed it already.
-    let _ = provider.install_default();
+/// Lets a client send any certificate. rustls parses a client's certificate only to compare it with the public half of
+/// the key, and the keys of this provider have no public half.
+pub(super) fn provider() -> CryptoProvider {
+    CryptoProvider { key_provider: &WithoutPublicHalf, ..ring::default_provider() }
 }
 
 /// Loads a private key, and checks whether the certificate belongs to it.

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use cloakroom_outbound::proxies::ProxyError;
+
 /// A configuration with which the API server cannot be called. Messages name the setting and the file, and never show
 /// what the file contains.
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +39,18 @@ pub enum ConnectError {
         setting: String,
         /// The reason, for people.
         why: String,
+    },
+    /// The text is not an address of a proxy.
+    #[error(transparent)]
+    Proxy(#[from] ProxyError),
+    /// A credential plugin gave no credential. It is tried again.
+    #[error("{plugin} {problem}")]
+    Plugin {
+        /// Names the plugin and its user.
+        plugin: String,
+        /// What is wrong, as the end of a sentence that begins with the plugin. Nothing of its output is in it but what it
+        /// said to people.
+        problem: String,
     },
     /// A secret would travel unencrypted over the network.
     #[error(
@@ -100,7 +114,7 @@ pub enum ConnectError {
     Setup {
         /// The address of the API server.
         address: String,
-        /// The reason, without the output of a plugin.
+        /// The reason.
         why: String,
     },
 }

@@ -1,26 +1,31 @@
-//! A client that is built again when one of its files changes, because tokens, certificates and CAs rotate.
-//!
-//! kube itself reads token files and the CA of a pod again once a minute, but not client certificates and kubeconfigs.
-//! Here the same rule holds for all of them.
+//! A client that is built again when one of its files changes, or when a credential expires, because tokens,
+//! certificates and CAs rotate.
 
-use std::process::Output;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use hyper::StatusCode;
 use hyper::http::{Request, Response};
+use jiff::{SignedDuration, Timestamp};
 use kube::Client;
-use kube::client::{AuthError, Body};
+use kube::client::Body;
 use tokio::sync::Mutex;
+use tokio::task::JoinHandle;
 
 use super::access::{Access, Reading};
 use super::api_server::Timeouts;
-use super::client_keys;
 use super::connect_error::ConnectError;
+use super::failure::{Detour, innermost};
+use super::identity::Identity;
 use super::throttled::with_retry_after;
+use super::transport::Target;
 use cloakroom_core::reload::{Reload, Seen};
-use cloakroom_core::text::{chain, one_line};
+use cloakroom_core::text::chain;
 
-/// How long before its expiry the certificate of a plugin is renewed.
-const BEFORE_EXPIRY: jiff::SignedDuration = jiff::SignedDuration::from_secs(60);
+/// How long before its expiry the credential of a plugin is renewed.
+const BEFORE_EXPIRY: SignedDuration = SignedDuration::from_secs(60);
+/// How long a credential that followed a rejection must have counted before another rejection asks the plugin again.
+const SETTLED: Duration = Duration::from_mins(1);
 
 /// Sends each request with the newest client.
 pub(super) struct Connection {
@@ -31,17 +36,50 @@ pub(super) struct Connection {
 }
 
 struct Current {
-    client: Client,
+    /// `None` until the plugin has given its first credential.
+    newest: Option<Built>,
     files: Reload,
+    /// It runs apart from the calls that wait for it: a call that gives up does not end it.
+    renewal: Option<Renewal>,
+    /// The last renewal began then.
+    renewed: Instant,
+    /// Why the last renewal failed, and when.
+    failed: Option<(Instant, NoClient)>,
+}
+
+/// There is no client yet, because a plugin gave no credential.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct NoClient(String);
+
+/// A client, as long as its credential counts.
+#[derive(Clone)]
+pub(super) struct Built {
+    client: Client,
+    /// The proxy on the way, for messages.
+    proxy: Option<String>,
+    by_plugin: bool,
+    expires_at: Option<Timestamp>,
+    /// Whether the API server had rejected the credential before this one.
+    after_rejection: bool,
+    at: Instant,
+}
+
+struct Renewal {
+    /// The stamps of the files before they are read.
+    seen: Seen,
+    task: JoinHandle<Result<(Built, Seen), ConnectError>>,
 }
 
 impl Connection {
-    /// Reads the files and builds the first client.
+    /// Reads the files, and builds the first client unless a plugin must be asked for it.
     pub(super) fn open(access: &Access, timeouts: Timeouts) -> Result<Self, ConnectError> {
         let reading = access.read()?;
         let (address, files) = (reading.address.clone(), Reload::new(reading.seen.clone()));
-        let current = Mutex::new(Current { client: build(reading, timeouts)?, files });
-        Ok(Self { access: access.clone(), timeouts, address, current })
+        let built = Built::of(&reading, None, timeouts)?;
+        let newest = reading.plugin.is_none().then_some(built);
+        let current = Current { newest, files, renewal: None, renewed: Instant::now(), failed: None };
+        Ok(Self { access: access.clone(), timeouts, address, current: Mutex::new(current) })
     }
 
     pub(super) fn address(&self) -> &str {
@@ -55,109 +93,187 @@ impl Connection {
     }
 
     async fn send(self: Arc<Self>, request: Request<Body>) -> kube::Result<Response<Body>> {
-        let client = self.newest().await;
-        client.send(request).await.map(with_retry_after).map_err(without_output)
+        let built = self.newest().await?;
+        let again = built.by_plugin.then(|| copy(&request)).flatten();
+        let answer = built.send(request).await?;
+        let Some(again) = again.filter(|_| answer.status() == StatusCode::UNAUTHORIZED) else {
+            return Ok(answer);
+        };
+        // A call that was rejected did nothing.
+        match self.after_rejection(&built).await {
+            Some(renewed) => renewed.send(again).await,
+            None => Ok(answer),
+        }
     }
 
-    async fn newest(&self) -> Client {
+    /// The newest client. Waits for the plugin if there is none yet, or if the credential expires.
+    pub(super) async fn newest(&self) -> kube::Result<Built> {
+        let asked_at = Instant::now();
         let mut current = self.current.lock().await;
-        if current.files.is_due(self.timeouts.look_again) {
-            let now = current.files.look();
-            if current.files.has_changed(&now) || is_expiring(&current.client) {
-                self.renew(&mut current, now).await;
-            }
+        // Who waited for the same run of a plugin shares its failure.
+        if let (None, Some((_, why))) =
+            (&current.newest, current.failed.as_ref().filter(|(at, _)| *at >= asked_at))
+        {
+            return Err(kube::Error::Service(why.clone().into()));
         }
-        current.client.clone()
+        let is_due = current.files.is_due(self.timeouts.look_again);
+        let now = is_due.then(|| current.files.look());
+        let has_changed = now.as_ref().is_some_and(|now| current.files.has_changed(now));
+        if has_changed || self.must_ask_plugin(&current) {
+            let now = now.unwrap_or_else(|| current.files.look());
+            self.begin_renewal(&mut current, now, false);
+        }
+        match (self.end_renewal(&mut current).await, &current.newest) {
+            (Err(why), None) => Err(kube::Error::Service(why.into())),
+            (_, Some(built)) => Ok(built.clone()),
+            (Ok(()), None) => Err(kube::Error::Service("there is no client for the API server yet".into())),
+        }
     }
 
     /// Reads all files again, even if they have not changed.
     pub(super) async fn look(&self) {
         let mut current = self.current.lock().await;
         let now = current.files.look_anew();
-        self.renew(&mut current, now).await;
+        self.begin_renewal(&mut current, now, false);
+        // Its failure is logged.
+        let _ = self.end_renewal(&mut current).await;
     }
 
-    /// Builds a new client. If the files cannot be used, for example half-written ones, the old client stays.
-    async fn renew(&self, current: &mut Current, now: Seen) {
-        match current.files.take(now, self.read_again().await) {
-            Some(Ok(client)) => {
-                tracing::info!("read the credentials for the API server again");
-                current.client = client;
-            }
-            Some(Err(error)) => {
-                tracing::warn!(error = %chain(&error), "the credentials for the API server stay as they were");
-            }
-            None => {}
+    /// Asks the plugin again, once, after the API server has rejected what it gave. `None` if that does not help.
+    async fn after_rejection(&self, rejected: &Built) -> Option<Built> {
+        let mut current = self.current.lock().await;
+        let is_newest = current.newest.as_ref().is_none_or(|newest| newest.at == rejected.at);
+        if !is_newest {
+            return current.newest.clone();
+        }
+        if rejected.after_rejection && rejected.at.elapsed() < SETTLED {
+            return None;
+        }
+        let now = current.files.look_anew();
+        self.begin_renewal(&mut current, now, true);
+        self.end_renewal(&mut current).await.ok().and_then(|()| current.newest.clone())
+    }
+
+    fn must_ask_plugin(&self, current: &Current) -> bool {
+        match &current.newest {
+            None => true,
+            Some(built) => built.is_expiring() && current.renewed.elapsed() >= self.timeouts.look_again,
         }
     }
 
-    /// Reads the files on a thread that may block, because a kubeconfig can name a plugin to run.
-    async fn read_again(&self) -> Result<(Client, Seen), ConnectError> {
-        let (access, timeouts, old) = (self.access.clone(), self.timeouts, self.address.clone());
-        let failed = |why: String| ConnectError::Setup { address: self.address.clone(), why };
-        let reading = tokio::task::spawn_blocking(move || {
-            let reading = access.read()?;
-            // A watch on another cluster would report all owners as absent.
-            if reading.address != old {
-                return Err(ConnectError::Moved { old, new: reading.address });
+    fn begin_renewal(&self, current: &mut Current, seen: Seen, after_rejection: bool) {
+        if current.renewal.is_none() {
+            current.renewed = Instant::now();
+            let renewing =
+                read_again(self.access.clone(), self.timeouts, self.address.clone(), after_rejection);
+            current.renewal = Some(Renewal { seen, task: tokio::spawn(renewing) });
+        }
+    }
+
+    /// Waits for the renewal, if there is one. If it fails, for example with a file that is half-written, the old client
+    /// stays.
+    async fn end_renewal(&self, current: &mut Current) -> Result<(), NoClient> {
+        let Some(renewal) = &mut current.renewal else { return Ok(()) };
+        let ended = (&mut renewal.task).await;
+        let ended = ended.unwrap_or_else(|error| Err(self.broken_off(&error)));
+        let Some(Renewal { seen, .. }) = current.renewal.take() else { return Ok(()) };
+        match current.files.take(seen, ended.as_ref().map(|(built, used)| (built.clone(), used.clone()))) {
+            Some(Ok(built)) => {
+                if current.newest.replace(built).is_some() {
+                    tracing::info!("read the credentials for the API server again");
+                }
             }
-            let seen = reading.seen.clone();
-            Ok((build(reading, timeouts)?, seen))
-        });
-        reading.await.map_err(|error| failed(error.to_string()))?
+            Some(Err(error)) if current.newest.is_some() => {
+                tracing::warn!(error = %chain(error), "the credentials for the API server stay as they were");
+            }
+            Some(Err(_)) | None => {}
+        }
+        ended.map(drop).map_err(|error| {
+            let why = NoClient(chain(&error));
+            current.failed = Some((Instant::now(), why.clone()));
+            why
+        })
+    }
+
+    fn broken_off(&self, error: &tokio::task::JoinError) -> ConnectError {
+        ConnectError::Setup { address: self.address.clone(), why: error.to_string() }
     }
 }
 
-fn build(reading: Reading, timeouts: Timeouts) -> Result<Client, ConnectError> {
-    let Reading { mut config, address, plugin, .. } = reading;
-    config.default_retry = false;
-    config.connect_timeout = Some(timeouts.connect);
-    config.read_timeout = Some(timeouts.silence);
-    config.write_timeout = Some(timeouts.silence);
-    // Without this, the time that a connection waited unused in the pool would count as silence.
-    config.reset_reader_on_write = true;
-    client_keys::install();
-    Client::try_from(config).map_err(|error| {
-        let why = match (&error, plugin) {
-            (kube::Error::Auth(error), Some(plugin)) => format!("{plugin} {}", plugin_failure(error)),
-            (error, _) => chain(error),
+/// Reads all files, on a thread that may block, and asks the plugin.
+async fn read_again(
+    access: Access,
+    timeouts: Timeouts,
+    old: String,
+    after_rejection: bool,
+) -> Result<(Built, Seen), ConnectError> {
+    let address = old.clone();
+    let reading = tokio::task::spawn_blocking(move || {
+        let reading = access.read()?;
+        // A watch on another cluster would report all owners as absent.
+        if reading.address != old {
+            return Err(ConnectError::Moved { old, new: reading.address });
+        }
+        Ok(reading)
+    });
+    let failed = |error: tokio::task::JoinError| ConnectError::Setup { address, why: error.to_string() };
+    let reading = reading.await.map_err(failed)??;
+    let issued = match &reading.plugin {
+        Some(plugin) => Some(plugin.run(timeouts.plugin).await?),
+        None => None,
+    };
+    let expires_at = issued.as_ref().and_then(|issued| issued.expires_at);
+    let built = Built::of(&reading, issued.map(|issued| issued.identity), timeouts)?;
+    Ok((Built { expires_at, after_rejection, ..built }, reading.seen))
+}
+
+impl Built {
+    /// Builds a client for what was read. What a plugin gave takes the place of the kubeconfig's.
+    fn of(reading: &Reading, issued: Option<Identity>, timeouts: Timeouts) -> Result<Self, ConnectError> {
+        let mut config = reading.config.clone();
+        let (token, certificate) =
+            issued.map_or((None, None), |issued| (issued.auth.token, issued.certificate));
+        config.auth_info.token = token.or(config.auth_info.token);
+        let target = Target {
+            config: &config,
+            certificate: certificate.as_ref().or(reading.certificate.as_ref()),
+            proxy: reading.proxy.as_ref(),
+            timeouts,
         };
-        ConnectError::Setup { address, why }
-    })
-}
+        let client = target
+            .client()
+            .map_err(|error| ConnectError::Setup { address: reading.address.clone(), why: chain(&*error) })?;
+        Ok(Self {
+            client,
+            proxy: reading.proxy.as_ref().map(ToString::to_string),
+            by_plugin: reading.plugin.is_some(),
+            expires_at: None,
+            after_rejection: false,
+            at: Instant::now(),
+        })
+    }
 
-fn is_expiring(client: &Client) -> bool {
-    client.valid_until().is_some_and(|end| jiff::Timestamp::now() + BEFORE_EXPIRY >= end)
-}
+    fn is_expiring(&self) -> bool {
+        self.expires_at.is_some_and(|end| Timestamp::now() + BEFORE_EXPIRY >= end)
+    }
 
-/// Removes the output of a plugin from an error: it can hold a token.
-fn without_output(error: kube::Error) -> kube::Error {
-    match &error {
-        kube::Error::Service(source) => match source.downcast_ref::<AuthError>() {
-            Some(failure) => {
-                kube::Error::Service(format!("the credential plugin {}", plugin_failure(failure)).into())
+    async fn send(&self, request: Request<Body>) -> kube::Result<Response<Body>> {
+        let answer = self.client.send(request).await.map(with_retry_after);
+        answer.map_err(|error| match &self.proxy {
+            Some(proxy) => {
+                let detour = Detour { proxy: proxy.clone(), why: innermost(&error) };
+                kube::Error::Service(detour.into())
             }
             None => error,
-        },
-        _ => error,
+        })
     }
 }
 
-/// Shows stderr only: a plugin writes its messages there, and the credential to stdout.
-fn failed_run(out: &Output) -> String {
-    const LONGEST: usize = 300;
-    let said = String::from_utf8_lossy(&out.stderr);
-    match one_line(&said, LONGEST).as_str() {
-        "" => format!("failed ({}): run it by hand to see why", out.status),
-        said => format!("failed ({}): {said}", out.status),
-    }
-}
-
-fn plugin_failure(error: &AuthError) -> String {
-    match error {
-        AuthError::AuthExecStart(error) => format!("cannot be started: {error}"),
-        AuthError::AuthExecRun { out, .. } => failed_run(out),
-        AuthError::MissingCommand => "has no command".to_owned(),
-        _ => "gave no usable credential: run it by hand to see why".to_owned(),
-    }
+/// A copy of a request with a body that is in memory, as all but uploads are.
+fn copy(request: &Request<Body>) -> Option<Request<Body>> {
+    let mut copy = Request::new(request.body().try_clone()?);
+    *copy.method_mut() = request.method().clone();
+    *copy.uri_mut() = request.uri().clone();
+    *copy.headers_mut() = request.headers().clone();
+    Some(copy)
 }

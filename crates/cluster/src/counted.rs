@@ -5,6 +5,7 @@ use hyper::http::Request;
 use kube::Client;
 use kube::client::Body;
 
+use super::failure::label_of;
 use cloakroom_core::metrics::{ApiCall, Metrics};
 
 /// A client that counts its calls in `metrics`.
@@ -17,8 +18,10 @@ pub(super) fn counted(client: Client, metrics: Metrics) -> Client {
             // `Count` would be dropped before the answer.
             let mut count = count;
             let answer = client.send(request).await;
-            count.outcome =
-                answer.as_ref().map_or("unreachable", |answer| outcome_of(answer.status().as_u16()));
+            count.outcome = match &answer {
+                Ok(answer) => outcome_of(answer.status().as_u16()),
+                Err(error) => label_of(error),
+            };
             answer
         }
     });

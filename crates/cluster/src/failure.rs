@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use kube::core::Status;
 
+use super::connection::NoClient;
 use cloakroom_core::text::one_line;
 
 /// A call that had no answer, or an answer that is not a success.
@@ -57,6 +58,12 @@ pub enum ApiFailure {
         /// How long the caller waited.
         after: Duration,
     },
+    /// There is no credential to send: the plugin gave none.
+    #[error("{why}")]
+    NoCredential {
+        /// Which plugin it is, and what went wrong with it.
+        why: String,
+    },
     /// The connection could not be opened, or broke.
     #[error("the API server cannot be reached: {why}")]
     Unreachable {
@@ -83,6 +90,7 @@ impl ApiFailure {
             Self::Refused { code: 500.., .. } => "5xx",
             Self::Refused { .. } => "other",
             Self::TimedOut { .. } => "timeout",
+            Self::NoCredential { .. } => "no-credential",
             Self::Unreachable { .. } => "unreachable",
             Self::Unreadable { .. } => "unreadable",
         }
@@ -120,13 +128,34 @@ impl From<kube::Error> for ApiFailure {
         match error {
             kube::Error::Api(status) => Self::from_status(&status),
             kube::Error::SerdeError(error) => Self::Unreadable { why: shortened(&error.to_string()) },
+            kube::Error::Service(error) if error.is::<NoClient>() => {
+                Self::NoCredential { why: shortened(&error.to_string()) }
+            }
             error => Self::Unreachable { why: shortened(&innermost(&error)) },
         }
     }
 }
 
+/// The metric's label of a call without an answer.
+pub(super) fn label_of(error: &kube::Error) -> &'static str {
+    match error {
+        kube::Error::Service(error) if error.is::<NoClient>() => "no-credential",
+        _ => "unreachable",
+    }
+}
+
+/// A call that went through a proxy and had no answer. It may be the proxy's fault as well as the API server's.
+#[derive(Debug, thiserror::Error)]
+#[error("through the proxy {proxy}: {why}")]
+pub(super) struct Detour {
+    /// The proxy's address without credentials, and the setting that names it.
+    pub(super) proxy: String,
+    /// The innermost cause.
+    pub(super) why: String,
+}
+
 /// The innermost cause of an error. The layers around it only say that a service failed.
-fn innermost(error: &dyn std::error::Error) -> String {
+pub(super) fn innermost(error: &dyn std::error::Error) -> String {
     let mut innermost = error;
     while let Some(source) = innermost.source() {
         innermost = source;

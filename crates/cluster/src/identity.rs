@@ -1,16 +1,33 @@
-//! Certificates and keys, which are checked before a client is built with them.
+//! Who calls the API server, and whom it trusts. Certificates and keys are checked before a client is built with them.
 
 use kube::config::AuthInfo;
 use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-
 use super::client_keys::belong_together;
 use super::connect_error::ConnectError;
 use super::files::Content;
+use super::plugin::Plugin;
+
+/// What a client shows to the API server.
+#[derive(Default)]
+pub(super) struct Identity {
+    /// The token, or user name and password, and who is impersonated.
+    pub(super) auth: AuthInfo,
+    pub(super) certificate: Option<ClientCertificate>,
+    /// The program that gives a token or a certificate.
+    pub(super) plugin: Option<Plugin>,
+    /// The setting with the secret that is sent along; `None` if no secret is sent. A certificate is none: its key stays
+    /// here.
+    pub(super) secret: Option<String>,
+}
+
+/// A client certificate with its chain, and its key.
+pub(super) struct ClientCertificate {
+    pub(super) chain: Vec<CertificateDer<'static>>,
+    pub(super) key: PrivateKeyDer<'static>,
+}
 
 /// The CA certificates in a PEM file, as DER. There is at least one.
 pub(super) fn roots(content: &Content) -> Result<Vec<Vec<u8>>, ConnectError> {
@@ -24,22 +41,20 @@ pub(super) fn roots(content: &Content) -> Result<Vec<Vec<u8>>, ConnectError> {
     Ok(certificates.into_iter().map(|certificate| certificate.to_vec()).collect())
 }
 
-/// Puts a client certificate and its key into `auth`, if they belong together. Whether the certificate is valid is left
-/// to the API server.
-pub(super) fn present(auth: &mut AuthInfo, certificate: &Content, key: &Content) -> Result<(), ConnectError> {
-    let chain = certificates(certificate)?;
-    let private = PrivateKeyDer::from_pem_slice(&key.bytes)
-        .map_err(|_| key.refuse("has no private key in PEM form (without a password)"))?;
-    let fits = belong_together(&chain[0], private)
-        .map_err(|error| key.refuse(format!("has a private key that cannot be used: {error}")))?;
-    if !fits {
-        return Err(key.refuse(format!("does not fit the certificate in {}", certificate.place)));
+impl ClientCertificate {
+    /// Reads a client certificate and its key, which must belong together. Whether the certificate is valid is left to
+    /// the API server.
+    pub(super) fn read(certificate: &Content, key: &Content) -> Result<Self, ConnectError> {
+        let chain = certificates(certificate)?;
+        let private = PrivateKeyDer::from_pem_slice(&key.bytes)
+            .map_err(|_| key.refuse("has no private key in PEM form (without a password)"))?;
+        let fits = belong_together(&chain[0], private.clone_key())
+            .map_err(|error| key.refuse(format!("has a private key that cannot be used: {error}")))?;
+        if !fits {
+            return Err(key.refuse(format!("does not fit the certificate in {}", certificate.place)));
+        }
+        Ok(Self { chain, key: private })
     }
-    auth.client_certificate = None;
-    auth.client_certificate_data = Some(STANDARD.encode(&certificate.bytes));
-    auth.client_key = None;
-    auth.client_key_data = Some(STANDARD.encode(&key.bytes).into());
-    Ok(())
 }
 
 fn certificates(content: &Content) -> Result<Vec<CertificateDer<'static>>, ConnectError> {

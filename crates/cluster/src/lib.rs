@@ -10,14 +10,17 @@ mod counted;
 mod failure;
 mod files;
 mod identity;
+mod plugin;
 mod reviews;
 mod throttled;
+mod transport;
 
 pub use access::{
     Access, Basic, ContentSource, Credentials, Given, Impersonation, PropertiesAccess,
     SERVICE_ACCOUNT_FOLDER, SubmissionAccess,
 };
 pub use api_server::{ApiServer, CALL_TIMEOUT, Timeouts};
+pub use cloakroom_outbound::proxies::{Proxies, ProxyError};
 pub use connect_error::ConnectError;
 pub use failure::{ApiFailure, within};
 pub use reviews::{ReviewError, Reviews, User};

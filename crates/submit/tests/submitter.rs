@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use cloakroom_cluster::{Access, ApiServer, Timeouts};
+use cloakroom_cluster::{Access, ApiServer, Proxies, Timeouts};
 use cloakroom_core::clock::SystemClock;
 use cloakroom_core::retry::Backoff;
 use cloakroom_submit::create::{CreateError, Created};
@@ -68,8 +68,12 @@ impl Submitter {
         let path = folder.path().join("kubeconfig");
         let kubeconfig = cloakroom_testing::cluster::kubeconfig(ca, address, token);
         std::fs::write(&path, kubeconfig).unwrap();
-        let access =
-            Access::Kubeconfig { paths: vec![path], context: None, setting: "--kubeconfig".to_owned() };
+        let access = Access::Kubeconfig {
+            paths: vec![path],
+            context: None,
+            setting: "--kubeconfig".to_owned(),
+            proxies: Proxies::default(),
+        };
         let server = ApiServer::connect_with(&access, timeouts).unwrap();
         Self { server, lines: Lines::default(), stop: CancellationToken::new(), _folder: folder }
     }

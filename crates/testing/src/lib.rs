@@ -3,8 +3,8 @@
 //! - the program: [`process`] starts it, [`dist`] finds that of a release, [`logs`] captures the log lines of a test
 //! - API servers: [`api_server`] is a fake one, [`control_plane`] a real one, [`cluster`] stands for either of them,
 //!   and [`runner`] runs the pods of one without nodes; [`scenarios`] run on both
-//! - HTTP: [`scripted`] servers, [`wire`] for invalid requests, [`half`] of an upload, [`tls`]; [`cable`], [`checkpoint`]
-//!   and [`front`] are proxies that fail as planned
+//! - HTTP: [`scripted`] servers, [`wire`] for invalid requests, [`half`] of an upload, [`tls`]; [`proxy`] is an honest one, [`cable`],
+//!   [`checkpoint`] and [`front`] fail as planned
 //! - input: [`bundles`], honest and hostile, [`noise`], the [`jobs`] that Spark runs
 //! - users: a [`workspace`] with their files, a [`terminal`], and a [`page_shell`] that types the commands of the [`documentation`]
 //! - manifests: [`known`] has what tests compare them with
@@ -40,6 +40,7 @@ pub mod noise;
 pub mod page_shell;
 pub mod port;
 pub mod process;
+pub mod proxy;
 pub mod runner;
 pub mod scenarios;
 pub mod scripted;

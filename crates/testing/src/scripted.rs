@@ -195,6 +195,11 @@ impl Scripted {
         format!("{}://{}", self.scheme, self.address)
     }
 
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// The heads of all requests so far.
     pub fn requests(&self) -> Vec<Request> {
         self.requests.lock().unwrap().clone()

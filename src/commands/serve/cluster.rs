@@ -7,7 +7,7 @@ use anyhow::Context as _;
 
 use crate::cli::KubernetesArgs;
 use crate::commands::{credentials, refuse};
-use cloakroom_cluster::{Access, ApiServer, Given, PropertiesAccess, SERVICE_ACCOUNT_FOLDER};
+use cloakroom_cluster::{Access, ApiServer, Given, PropertiesAccess, Proxies, SERVICE_ACCOUNT_FOLDER};
 use cloakroom_spark::{ApiServerProperties, keys};
 
 /// The flag, for messages.
@@ -36,7 +36,7 @@ impl Pod {
     }
 }
 
-/// Reads and checks everything that calls to the API server need. It sends nothing.
+/// Reads and checks everything that calls to the API server need. It sends nothing, and asks no credential plugin.
 pub fn connect(
     args: &KubernetesArgs,
     file: Option<&ApiServerProperties>,
@@ -63,6 +63,7 @@ fn access(
                 paths: vec![path.clone()],
                 context: args.context.clone(),
                 setting: KUBECONFIG.to_owned(),
+                proxies: Proxies::of_environment()?,
             }));
         }
         None => {}
@@ -181,6 +182,7 @@ mod tests {
             paths: vec!["/k".into()],
             context: Some("prod".to_owned()),
             setting: KUBECONFIG.to_owned(),
+            proxies: Proxies::default(),
         };
         assert_eq!(access(&flags, Some(&file(URL)), pod().as_ref()).unwrap(), Some(expected));
         let refused = access(&args(&["--kubeconfig", "/k", "--no-kubernetes"]), None, None).unwrap_err();

@@ -53,7 +53,7 @@ pub async fn run(args: &StageArgs, choice: SubmitterChoice) -> anyhow::Result<Ex
         SubmitterChoice::SparkOperator => None,
     };
     let is_dry_run = args.external.dry_run;
-    let server = if is_dry_run { None } else { Some(connect::connect(&request.conf, &submitter)?) };
+    let server = if is_dry_run { None } else { Some(connect::connect(&request.conf, &submitter).await?) };
     let signals = Signals::watch(&screen)?;
     let (server, stop) = (server.as_ref(), &signals.stop);
     let work = HandOver { server, inputs: &Local, stager: &NamedServer, log: &log, stop };

@@ -7,10 +7,12 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 
 use super::fabric8::Fabric8;
-use super::{sources, warn};
+use super::sources;
 use crate::commands::credentials;
 
-use cloakroom_cluster::{Access, ApiServer, Given, SERVICE_ACCOUNT_FOLDER, SubmissionAccess, Timeouts};
+use cloakroom_cluster::{
+    Access, ApiServer, Given, Proxies, ProxyError, SERVICE_ACCOUNT_FOLDER, SubmissionAccess, Timeouts,
+};
 use cloakroom_spark::keys::{self, Key};
 use cloakroom_spark::{SettingError, SparkConf, SubmissionCredentials};
 use cloakroom_submit::plan::Submitter;
@@ -20,13 +22,10 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// The timeout for 0, which means “no bound” to Spark's client: longer than any user waits.
 const NO_BOUND: Duration = Duration::from_hours(24);
 
-/// Reads and checks everything that calls to the API server need. It sends nothing.
-pub fn connect(conf: &SparkConf, submitter: &Submitter) -> anyhow::Result<ApiServer> {
-    let Some(master) = conf.get(&keys::MASTER) else { return by_kubeconfig(conf, submitter) };
+/// Reads and checks everything that calls to the API server need, and waits for a credential plugin. It sends nothing.
+pub async fn connect(conf: &SparkConf, submitter: &Submitter) -> anyhow::Result<ApiServer> {
+    let Some(master) = conf.get(&keys::MASTER) else { return by_kubeconfig(conf, submitter).await };
     let url = master.strip_prefix("k8s://").unwrap_or(master);
-    if let Some(variable) = sources::proxy(submitter, url) {
-        warn(&format!("{variable} is not used: the connection to the API server is always direct"));
-    }
     let fabric8 = Fabric8::of(submitter)?;
     let settings = SubmissionCredentials::from(conf)?;
     let of_spark = settings.trust_certificates.then(|| credentials::quoted(&keys::TRUST_CERTIFICATES));
@@ -43,12 +42,13 @@ pub fn connect(conf: &SparkConf, submitter: &Submitter) -> anyhow::Result<ApiSer
         kubeconfig: sources::kubeconfig(submitter).filter(|_| !fabric8.skips_kubeconfig),
         folder: (!fabric8.skips_service_account).then(|| PathBuf::from(SERVICE_ACCOUNT_FOLDER)),
         account_token: fabric8.account_token,
+        proxies: proxies(submitter)?,
     };
-    connect_as(&Access::Submission(Box::new(access)), conf)
+    connect_as(&Access::Submission(Box::new(access)), conf).await
 }
 
 /// Connects as the kubeconfig says, for commands that need no master.
-fn by_kubeconfig(conf: &SparkConf, submitter: &Submitter) -> anyhow::Result<ApiServer> {
+async fn by_kubeconfig(conf: &SparkConf, submitter: &Submitter) -> anyhow::Result<ApiServer> {
     let fabric8 = Fabric8::of(submitter)?;
     let of_spark = SubmissionCredentials::from(conf)?.identify();
     let of_spark = of_spark.then(|| format!("{}*", keys::OF_SUBMISSION_CREDENTIALS));
@@ -64,16 +64,28 @@ fn by_kubeconfig(conf: &SparkConf, submitter: &Submitter) -> anyhow::Result<ApiS
         bail!("no API server is known: give --master, or a kubeconfig (KUBECONFIG, ~/.kube/config)")
     };
     let context = conf.get(&keys::CONTEXT).filter(|name| !name.is_empty()).map(str::to_owned);
-    connect_as(&Access::Kubeconfig { paths, context, setting }, conf)
+    connect_as(&Access::Kubeconfig { paths, context, setting, proxies: proxies(submitter)? }, conf).await
 }
 
-fn connect_as(access: &Access, conf: &SparkConf) -> anyhow::Result<ApiServer> {
+/// The proxies of the environment. Of `https.proxy` and `HTTPS_PROXY` the JVM's property wins, as in Spark's client
+/// library.
+fn proxies(submitter: &Submitter) -> Result<Proxies, ProxyError> {
+    Proxies::of(|name| {
+        let property = submitter.system.get(&name.to_ascii_lowercase().replace('_', "."));
+        property.or_else(|| submitter.variables.get(name)).cloned()
+    })
+}
+
+async fn connect_as(access: &Access, conf: &SparkConf) -> anyhow::Result<ApiServer> {
+    const WHAT: &str = "the API server cannot be asked";
     let timeouts = Timeouts {
         connect: milliseconds(conf, &keys::CONNECTION_TIMEOUT)?,
         call: milliseconds(conf, &keys::REQUEST_TIMEOUT)?,
         ..Timeouts::default()
     };
-    ApiServer::connect_with(access, timeouts).context("the API server cannot be asked")
+    let server = ApiServer::connect_with(access, timeouts).context(WHAT)?;
+    server.credential().await.context(WHAT)?;
+    Ok(server)
 }
 
 /// A timeout of a key, in whole milliseconds as in Spark.

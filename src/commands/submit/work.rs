@@ -27,7 +27,7 @@ pub async fn submit(
     submitter: &Submitter,
     is_dry_run: bool,
 ) -> anyhow::Result<ExitCode> {
-    let server = connect::connect(&arguments.conf, submitter)?;
+    let server = connect::connect(&arguments.conf, submitter).await?;
     let screen = Screen::stderr();
     let signals = Signals::watch(&screen)?;
     let log = progress::log(&screen);
@@ -80,7 +80,7 @@ fn exit_code(ended: &Ended, submission: &Submission) -> Option<u8> {
 
 /// `--kill`
 pub async fn kill(submission: &str, conf: SparkConf, submitter: &Submitter) -> anyhow::Result<ExitCode> {
-    let Job { server, master, id, conf } = Job::of(submission, conf, submitter)?;
+    let Job { server, master, id, conf } = Job::of(submission, conf, submitter).await?;
     let grace_period = conf.read(&keys::DELETION_GRACE_PERIOD)?;
     let grace_period_seconds = grace_period.map(|period| period.as_secs());
     jobs::kill(&server, &master, &id, grace_period_seconds, &Log::new(tell)).await?;
@@ -89,7 +89,7 @@ pub async fn kill(submission: &str, conf: SparkConf, submitter: &Submitter) -> a
 
 /// `--status`
 pub async fn status(submission: &str, conf: SparkConf, submitter: &Submitter) -> anyhow::Result<ExitCode> {
-    let Job { server, master, id, .. } = Job::of(submission, conf, submitter)?;
+    let Job { server, master, id, .. } = Job::of(submission, conf, submitter).await?;
     jobs::status(&server, &master, &id, &Log::new(tell)).await?;
     Ok(ExitCode::SUCCESS)
 }
@@ -103,12 +103,12 @@ struct Job {
 }
 
 impl Job {
-    fn of(submission: &str, mut conf: SparkConf, submitter: &Submitter) -> anyhow::Result<Self> {
+    async fn of(submission: &str, mut conf: SparkConf, submitter: &Submitter) -> anyhow::Result<Self> {
         java_options::check(&conf)?;
         let master = master::normalise(&mut conf)?;
         conf.fill_in(submitter.surroundings())?;
         let namespace = conf.get(&keys::NAMESPACE).unwrap_or(DEFAULT_NAMESPACE);
         let id = SubmissionId::parse(submission, namespace)?;
-        Ok(Self { server: connect::connect(&conf, submitter)?, master, id, conf })
+        Ok(Self { server: connect::connect(&conf, submitter).await?, master, id, conf })
     }
 }

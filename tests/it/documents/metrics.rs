@@ -59,7 +59,7 @@ fn after_everything() -> Metrics {
     metrics
 }
 
-fn failures() -> [ApiFailure; 10] {
+fn failures() -> [ApiFailure; 11] {
     let (message, why) = (String::new, String::new);
     [
         ApiFailure::Unauthorized { message: message() },
@@ -70,6 +70,7 @@ fn failures() -> [ApiFailure; 10] {
         ApiFailure::Refused { code: 503, message: message() },
         ApiFailure::Refused { code: 409, message: message() },
         ApiFailure::TimedOut { after: Duration::ZERO },
+        ApiFailure::NoCredential { why: why() },
         ApiFailure::Unreachable { why: why() },
         ApiFailure::Unreadable { why: why() },
     ]

@@ -2,14 +2,12 @@
 
 use std::path::PathBuf;
 
+use crate::connect_error::ConnectError;
+use crate::files::{self, Content, Files};
+use crate::identity::{self, ClientCertificate, Identity};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cloakroom_core::secret_text::SecretText;
-use kube::config::AuthInfo;
-
-use crate::connect_error::ConnectError;
-use crate::files::{self, Content, Files};
-use crate::identity;
 
 /// A value, with the setting that gives it as messages name it: `--kubeconfig`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,13 +79,11 @@ impl Credentials {
         content.map(|content| identity::roots(&content)).transpose()
     }
 
-    /// Gives the client certificate to `auth`, and says whether there is one.
-    pub(super) fn present(&self, auth: &mut AuthInfo, files: &mut Files) -> Result<bool, ConnectError> {
-        let Some((certificate, key)) = &self.client_cert else { return Ok(false) };
+    /// The client certificate.
+    pub(super) fn certificate(&self, files: &mut Files) -> Result<Option<ClientCertificate>, ConnectError> {
+        let Some((certificate, key)) = &self.client_cert else { return Ok(None) };
         let certificate = pem(certificate, files)?;
-        let key = pem(key, files)?;
-        identity::present(auth, &certificate, &key)?;
-        Ok(true)
+        ClientCertificate::read(&certificate, &pem(key, files)?).map(Some)
     }
 
     /// The token, with the setting that gives it.
@@ -103,24 +99,22 @@ impl Credentials {
         Ok(Some((token, setting.clone())))
     }
 
-    /// Gives the token, or user name and password, to `auth`. Returns the setting of the secret that is sent.
-    pub(super) fn send(
-        &self,
-        auth: &mut AuthInfo,
-        files: &mut Files,
-    ) -> Result<Option<String>, ConnectError> {
+    /// The identity of these credentials alone.
+    pub(super) fn identity(&self, files: &mut Files) -> Result<Identity, ConnectError> {
+        let mut identity = Identity { certificate: self.certificate(files)?, ..Identity::default() };
         if let Some(Given { value: Basic { user, password }, setting }) = &self.basic {
-            auth.username = Some(user.clone());
-            auth.password = Some(password.expose().to_owned().into());
-            return Ok(Some(setting.clone()));
+            identity.auth.username = Some(user.clone());
+            identity.auth.password = Some(password.expose().to_owned().into());
+            identity.secret = Some(setting.clone());
+        } else if let Some((token, setting)) = self.token(files)? {
+            identity.auth.token = Some(token.into());
+            identity.secret = Some(setting);
         }
-        let Some((token, setting)) = self.token(files)? else { return Ok(None) };
-        auth.token = Some(token.into());
-        Ok(Some(setting))
+        Ok(identity)
     }
 
-    /// Puts who is impersonated into `auth`, in place of whom a kubeconfig names.
-    pub(super) fn impersonate(&self, auth: &mut AuthInfo) {
+    /// Lets who is impersonated take the place of whom a kubeconfig names.
+    pub(super) fn impersonate(&self, Identity { auth, .. }: &mut Identity) {
         let Some(Given { value, .. }) = &self.impersonation else { return };
         auth.impersonate = Some(value.user.clone());
         auth.impersonate_groups = Some(value.groups.clone());

@@ -1,21 +1,26 @@
-//! Access with a kubeconfig. kube's own loader is not used, because it takes proxies from the environment. Its messages
-//! can also show a part of the file.
+//! Access with a kubeconfig. kube's own loader is not used, because its messages can show a part of the file.
 
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use jiff::Timestamp;
-use kube::Config;
-use kube::config::{AuthInfo, AuthProviderConfig, Cluster, ExecInteractiveMode, Kubeconfig, KubeconfigError};
+use kube::config::{AuthInfo, AuthProviderConfig, Cluster, Kubeconfig, KubeconfigError};
 
 use super::Reading;
 use crate::address::Address;
 use crate::connect_error::ConnectError;
 use crate::files::{self, Content, Files};
-use crate::identity;
+use crate::identity::{self, ClientCertificate, Identity};
+use crate::plugin::Plugin;
+use cloakroom_outbound::proxies::{Proxies, Proxy};
 
-pub(super) fn read(paths: &[PathBuf], context: Option<&str>, setting: &str) -> Result<Reading, ConnectError> {
+pub(super) fn read(
+    paths: &[PathBuf],
+    context: Option<&str>,
+    setting: &str,
+    proxies: &Proxies,
+) -> Result<Reading, ConnectError> {
     let file = File { paths, setting };
     let mut files = Files::default();
     file.note(&mut files)?;
@@ -25,42 +30,41 @@ pub(super) fn read(paths: &[PathBuf], context: Option<&str>, setting: &str) -> R
         )
     })?;
     let address = cluster.address()?;
-    let mut config = Config::new(address.uri());
-    config.root_cert = cluster.roots(&mut files)?;
-    config.tls_server_name = given(cluster.of.tls_server_name.as_ref()).cloned();
-    let secret = user.credentials(&mut config.auth_info, &cluster.of, &mut files)?;
-    let plugin = config.auth_info.exec.as_ref().map(|_| format!("the credential plugin {}", user.name));
-    let reading = Reading::new(&address, config, files, secret.as_deref())?;
-    Ok(Reading { plugin, ..reading })
+    let roots = cluster.roots(&mut files)?;
+    let identity = user.identity(&cluster.of, &mut files)?;
+    let proxy = cluster.proxy()?.or_else(|| address.proxy(proxies));
+    let mut reading = Reading::new(&address, roots, identity, proxy, files)?;
+    reading.config.tls_server_name = given(cluster.of.tls_server_name.as_ref()).cloned();
+    Ok(reading)
 }
 
 /// What a kubeconfig provides if the address of the API server comes from elsewhere.
-pub(super) struct Identity {
-    pub(super) auth: AuthInfo,
+#[derive(Default)]
+pub(super) struct Surroundings {
+    pub(super) identity: Identity,
     pub(super) roots: Option<Vec<Vec<u8>>>,
-    /// The setting with the secret that is sent along; `None` if no secret is sent.
-    pub(super) secret: Option<String>,
+    pub(super) proxy: Option<Proxy>,
     /// The kubeconfig's `insecure-skip-tls-verify`, if it is true. The setting is not followed.
     pub(super) trusts_anybody: Option<String>,
 }
 
 /// Reads the user and the CA of a context; `None` if no context is wanted and none is current. `setting` names the
 /// files in messages. If there are several files, an earlier file wins over a later one, as in kubectl.
-pub(super) fn identity(
+pub(super) fn surroundings(
     paths: &[PathBuf],
     context: Option<&str>,
     setting: &str,
     files: &mut Files,
-) -> Result<Option<Identity>, ConnectError> {
+) -> Result<Option<Surroundings>, ConnectError> {
     let file = File { paths, setting };
     file.note(files)?;
     let Some((cluster, user)) = file.chosen(context)? else { return Ok(None) };
-    let mut auth = AuthInfo::default();
     let roots = cluster.roots(files)?;
-    let secret = user.credentials(&mut auth, &cluster.of, files)?;
+    let identity = user.identity(&cluster.of, files)?;
+    let proxy = cluster.proxy()?;
     let trusts_anybody = cluster.of.insecure_skip_tls_verify == Some(true);
     let trusts_anybody = trusts_anybody.then(|| cluster.setting("insecure-skip-tls-verify"));
-    Ok(Some(Identity { auth, roots, secret, trusts_anybody }))
+    Ok(Some(Surroundings { identity, roots, proxy, trusts_anybody }))
 }
 
 struct File<'a> {
@@ -190,14 +194,13 @@ impl Part<'_, Cluster> {
                 self.setting("insecure-skip-tls-verify")
             )));
         }
-        if self.of.proxy_url.as_ref().is_some_and(|url| !url.is_empty()) {
-            return Err(self.file.refuse(format!(
-                "{} is not supported: give an address that is reached without a proxy",
-                self.setting("proxy-url")
-            )));
-        }
         let setting = self.setting("server");
         Address::parse(self.of.server.as_deref().unwrap_or_default(), &setting)
+    }
+
+    fn proxy(&self) -> Result<Option<Proxy>, ConnectError> {
+        let url = given(self.of.proxy_url.as_ref());
+        Ok(url.map(|url| Proxy::parse(url, &self.setting("proxy-url"))).transpose()?)
     }
 
     fn roots(&self, files: &mut Files) -> Result<Option<Vec<Vec<u8>>>, ConnectError> {
@@ -209,22 +212,17 @@ impl Part<'_, Cluster> {
 }
 
 impl Part<'_, AuthInfo> {
-    /// Puts all credentials into `auth`. Returns the setting with the secret that is sent along, if there is one. Of
-    /// several, the same counts as for kubectl.
-    fn credentials(
-        &self,
-        auth: &mut AuthInfo,
-        cluster: &Cluster,
-        files: &mut Files,
-    ) -> Result<Option<String>, ConnectError> {
-        *auth = AuthInfo {
+    /// Reads all credentials. Of several, the same counts as for kubectl.
+    fn identity(&self, cluster: &Cluster, files: &mut Files) -> Result<Identity, ConnectError> {
+        let auth = AuthInfo {
             impersonate: given(self.of.impersonate.as_ref()).cloned(),
             impersonate_uid: given(self.of.impersonate_uid.as_ref()).cloned(),
             impersonate_groups: self.of.impersonate_groups.clone(),
             impersonate_user_extra: self.of.impersonate_user_extra.clone(),
             ..AuthInfo::default()
         };
-        self.certificate(auth, files)?;
+        let certificate = self.certificate(files)?;
+        let mut identity = Identity { auth, certificate, ..Identity::default() };
         let token = self.token(files)?;
         if let Some(user) = given(self.of.username.as_ref()) {
             if let Some((_, token)) = token {
@@ -232,20 +230,23 @@ impl Part<'_, AuthInfo> {
                     "it has both the {token} and a username, and only one of them can be sent: remove one"
                 )));
             }
-            auth.username = Some(user.clone());
-            auth.password = Some(exposed(&self.of, "password").unwrap_or_default().into());
-            return Ok(Some(self.setting("password")));
+            identity.auth.username = Some(user.clone());
+            identity.auth.password = Some(exposed(&self.of, "password").unwrap_or_default().into());
+            identity.secret = Some(self.setting("password"));
+            return Ok(identity);
         }
         let token = match token {
             Some(token) => Some(token),
             None => self.of.auth_provider.as_ref().map(|provider| self.id_token(provider)).transpose()?,
         };
         if let Some((token, setting)) = token {
-            auth.token = Some(token.into());
-            return Ok(Some(setting));
+            identity.auth.token = Some(token.into());
+            identity.secret = Some(setting);
+            return Ok(identity);
         }
-        auth.exec.clone_from(&self.of.exec);
-        self.plugin(auth, cluster)
+        identity.plugin = self.plugin(cluster)?;
+        identity.secret = identity.plugin.as_ref().map(|_| self.setting("what exec gives"));
+        Ok(identity)
     }
 
     /// The token that kubectl's provider `oidc` has written into the kubeconfig, with the field that has it. It is not
@@ -273,15 +274,15 @@ impl Part<'_, AuthInfo> {
         Ok((files::token(&content)?, content.place))
     }
 
-    fn certificate(&self, auth: &mut AuthInfo, files: &mut Files) -> Result<(), ConnectError> {
+    fn certificate(&self, files: &mut Files) -> Result<Option<ClientCertificate>, ConnectError> {
         let (data, path) =
             (self.of.client_certificate_data.as_deref(), self.of.client_certificate.as_deref());
         let certificate = self.content(("client-certificate", data, path), files)?;
         let data = exposed(&self.of, "client-key-data");
         let key = self.content(("client-key", data.as_deref(), self.of.client_key.as_deref()), files)?;
         match (certificate, key) {
-            (Some(certificate), Some(key)) => identity::present(auth, &certificate, &key),
-            (None, None) => Ok(()),
+            (Some(certificate), Some(key)) => ClientCertificate::read(&certificate, &key).map(Some),
+            (None, None) => Ok(None),
             (Some(certificate), None) => Err(certificate.refuse("has no client-key beside it")),
             (None, Some(key)) => Err(key.refuse("has no client-certificate beside it")),
         }
@@ -303,23 +304,10 @@ impl Part<'_, AuthInfo> {
         Ok(Some((files::token(&content)?, content.place)))
     }
 
-    /// Sets up the credential plugin. A plugin that must ask a question is refused, because there is no person to
-    /// answer.
-    fn plugin(&self, auth: &mut AuthInfo, cluster: &Cluster) -> Result<Option<String>, ConnectError> {
-        let Some(exec) = &mut auth.exec else { return Ok(None) };
-        if exec.interactive_mode == Some(ExecInteractiveMode::Always) {
-            let setting = self.setting("exec");
-            return Err(self
-                .file
-                .refuse(format!("{setting} must ask a question, and there is no person to answer")));
-        }
-        exec.interactive_mode = Some(ExecInteractiveMode::Never);
-        if exec.provide_cluster_info {
-            let unusable =
-                |_| self.file.refuse("its certificate-authority cannot be given to the credential plugin");
-            exec.cluster = Some(cluster.try_into().map_err(unusable)?);
-        }
-        Ok(Some(self.setting("what exec gives")))
+    fn plugin(&self, cluster: &Cluster) -> Result<Option<Plugin>, ConnectError> {
+        let Some(exec) = &self.of.exec else { return Ok(None) };
+        let plugin = Plugin::new(exec, cluster, format!("the credential plugin {}", self.name));
+        plugin.map(Some).map_err(|problem| self.file.refuse(problem))
     }
 }
 

@@ -2,33 +2,33 @@
 
 use std::path::{Path, PathBuf};
 
-use kube::Config;
-
 use super::{Given, PropertiesAccess, Reading, SERVICE_ACCOUNT};
 use crate::address::Address;
 use crate::connect_error::ConnectError;
 use crate::files::Files;
-use crate::identity;
+use crate::identity::{self, Identity};
 
 pub(super) fn read(access: &PropertiesAccess) -> Result<Reading, ConnectError> {
     let address = Address::parse(&access.url.value, &access.url.setting)?;
     let account = access.account.as_ref();
     let mut files = Files::default();
-    let mut config = Config::new(address.uri());
-    config.root_cert = match access.credentials.roots(&mut files)? {
+    let roots = match access.credentials.roots(&mut files)? {
         Some(roots) => Some(roots),
         None => roots_of_account(account, &mut files)?,
     };
-    let has_certificate = access.credentials.present(&mut config.auth_info, &mut files)?;
+    let certificate = access.credentials.certificate(&mut files)?;
     // A client certificate is a credential of its own, so the service account's token is not sent beside it.
-    let account = account.filter(|_| !has_certificate);
+    let account = account.filter(|_| certificate.is_none());
     let token = match access.credentials.token(&mut files)? {
         Some(token) => Some(token),
         None => account.map(|account| token_of_account(access, account, &mut files)).transpose()?,
     };
-    let secret = token.as_ref().map(|(_, setting)| setting.clone());
-    config.auth_info.token = token.map(|(token, _)| token.into());
-    Reading::new(&address, config, files, secret.as_deref())
+    let mut identity = Identity { certificate, ..Identity::default() };
+    if let Some((token, setting)) = token {
+        identity.auth.token = Some(token.into());
+        identity.secret = Some(setting);
+    }
+    Reading::new(&address, roots, identity, None, files)
 }
 
 fn roots_of_account(

@@ -5,14 +5,13 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use kube::Config;
-use kube::config::AuthInfo;
-
-use super::{Credentials, Given, Reading, SERVICE_ACCOUNT, joined, kubeconfig};
+use super::kubeconfig::{self, Surroundings};
+use super::{Credentials, Given, Reading, SERVICE_ACCOUNT, joined};
 use crate::address::Address;
 use crate::connect_error::ConnectError;
 use crate::files::Files;
 use crate::identity;
+use cloakroom_outbound::proxies::Proxies;
 
 /// How a submitter reaches the API server. The files are named here and not read yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +35,8 @@ pub struct SubmissionAccess {
     pub folder: Option<PathBuf>,
     /// The file of the service account's token, if a setting names one outside of the folder.
     pub account_token: Option<Given<PathBuf>>,
+    /// The proxies of the environment, unless the kubeconfig names one.
+    pub proxies: Proxies,
 }
 
 impl SubmissionAccess {
@@ -45,18 +46,6 @@ impl SubmissionAccess {
         let found = mounted.exists().then(|| Given::new(mounted, SERVICE_ACCOUNT));
         self.account_token.clone().or(found)
     }
-}
-
-/// The credentials of the submitter, and the CAs that it trusts.
-#[derive(Default)]
-struct Identity {
-    auth: AuthInfo,
-    roots: Option<Vec<Vec<u8>>>,
-    /// The setting with the secret that is sent along; `None` if no secret is sent.
-    secret: Option<String>,
-    plugin: Option<String>,
-    /// The kubeconfig's `insecure-skip-tls-verify`, if it is true.
-    trusts_anybody: Option<String>,
 }
 
 /// Names the source of the credentials, for people: `the current context of /home/me/.kube/config says`.
@@ -88,70 +77,53 @@ impl fmt::Display for SubmissionAccess {
 pub(super) fn read(access: &SubmissionAccess) -> Result<Reading, ConnectError> {
     let address = Address::parse(&access.url.value, &access.url.setting)?;
     let mut files = Files::default();
-    let surroundings = surroundings(access, &mut files)?;
-    let identity = overridden(surroundings, &access.credentials, &mut files)?;
-    if let Some(setting) = identity.trusts_anybody.filter(|_| identity.roots.is_none() && address.is_https())
-    {
+    let found = overridden(surroundings(access, &mut files)?, &access.credentials, &mut files)?;
+    if let Some(setting) = found.trusts_anybody.filter(|_| found.roots.is_none() && address.is_https()) {
         return Err(ConnectError::TrustsAnybody { setting, ca: access.ca_setting.clone() });
     }
-    let mut config = Config::new(address.uri());
-    config.root_cert = identity.roots;
-    config.auth_info = identity.auth;
-    if let Some(setting) = access.trust_certificates.as_ref().filter(|_| address.is_https()) {
-        if identity.secret.is_some() && !address.is_loopback() {
-            return Err(ConnectError::TrustsAnybody {
-                setting: setting.clone(),
-                ca: access.ca_setting.clone(),
-            });
-        }
-        config.accept_invalid_certs = true;
+    let proxy = found.proxy.or_else(|| address.proxy(&access.proxies));
+    let trusts_anybody = access.trust_certificates.as_ref().filter(|_| address.is_https());
+    let stays_here = address.is_loopback() && proxy.is_none();
+    if let Some(setting) = trusts_anybody.filter(|_| found.identity.secret.is_some() && !stays_here) {
+        return Err(ConnectError::TrustsAnybody { setting: setting.clone(), ca: access.ca_setting.clone() });
     }
-    let reading = Reading::new(&address, config, files, identity.secret.as_deref())?;
-    Ok(Reading { plugin: identity.plugin, ..reading })
+    let mut reading = Reading::new(&address, found.roots, found.identity, proxy, files)?;
+    reading.config.accept_invalid_certs = trusts_anybody.is_some();
+    Ok(reading)
 }
 
 /// The credentials that this machine has for any submission: of its kubeconfig, or of its service account.
-fn surroundings(access: &SubmissionAccess, files: &mut Files) -> Result<Identity, ConnectError> {
+fn surroundings(access: &SubmissionAccess, files: &mut Files) -> Result<Surroundings, ConnectError> {
     if let Some((paths, setting)) = &access.kubeconfig {
-        let found = kubeconfig::identity(paths, access.context.as_deref(), setting, files)?;
-        return Ok(found.map_or_else(Identity::default, |found| Identity {
-            plugin: found.auth.exec.as_ref().map(|_| format!("the credential plugin in {}", joined(paths))),
-            auth: found.auth,
-            roots: found.roots,
-            secret: found.secret,
-            trusts_anybody: found.trusts_anybody,
-        }));
+        let found = kubeconfig::surroundings(paths, access.context.as_deref(), setting, files)?;
+        return Ok(found.unwrap_or_default());
     }
+    let mut found = Surroundings::default();
     let (Some(folder), Some(token)) = (&access.folder, access.token_of_account()) else {
-        return Ok(Identity::default());
+        return Ok(found);
     };
-    let mut identity = Identity::default();
-    identity.auth.token = Some(files.token(&token.value, &token.setting)?.into());
+    found.identity.auth.token = Some(files.token(&token.value, &token.setting)?.into());
     let ca = folder.join("ca.crt");
     if access.account_token.is_none() || ca.exists() {
-        identity.roots = Some(identity::roots(&files.read(&ca, SERVICE_ACCOUNT)?)?);
+        found.roots = Some(identity::roots(&files.read(&ca, SERVICE_ACCOUNT)?)?);
     }
-    identity.secret = Some(token.setting);
-    Ok(identity)
+    found.identity.secret = Some(token.setting);
+    Ok(found)
 }
 
 /// Applies the submission's settings. Settings with credentials replace all credentials of the machine. A CA replaces
 /// only the CA, and an impersonation only the kubeconfig's.
 fn overridden(
-    surroundings: Identity,
+    mut found: Surroundings,
     credentials: &Credentials,
     files: &mut Files,
-) -> Result<Identity, ConnectError> {
-    let mut identity = surroundings;
+) -> Result<Surroundings, ConnectError> {
     if let Some(roots) = credentials.roots(files)? {
-        identity.roots = Some(roots);
+        found.roots = Some(roots);
     }
     if credentials.identify() {
-        let mut auth = AuthInfo::default();
-        credentials.present(&mut auth, files)?;
-        let secret = credentials.send(&mut auth, files)?;
-        identity = Identity { auth, secret, plugin: None, ..identity };
+        found.identity = credentials.identity(files)?;
     }
-    credentials.impersonate(&mut identity.auth);
-    Ok(identity)
+    credentials.impersonate(&mut found.identity);
+    Ok(found)
 }

@@ -1,19 +1,17 @@
 //! Kubeconfigs: which parts of them count, and which are refused.
 
-use std::os::unix::fs::PermissionsExt as _;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use cloakroom_cluster::{Access, ApiServer};
+use cloakroom_cluster::{Access, ApiServer, Proxies};
 use cloakroom_testing::logs;
 use cloakroom_testing::scripted::Scripted;
-use cloakroom_testing::tls::server_config;
+use cloakroom_testing::tls::{self_signed, server_config};
 
 use super::folder::{CredentialFolder, answer, quick, version};
 use super::refused;
 
 /// One context with these lines of a cluster and of a user, in flow form.
-fn config(cluster: &str, user: &str) -> String {
+pub fn config(cluster: &str, user: &str) -> String {
     format!(
         "apiVersion: v1\nkind: Config\ncurrent-context: here\n\
          contexts:\n- {{name: here, context: {{cluster: c, user: u}}}}\n- {{name: there, context: {{cluster: gone, user: u}}}}\n\
@@ -21,19 +19,20 @@ fn config(cluster: &str, user: &str) -> String {
     )
 }
 
-fn access(folder: &CredentialFolder, context: Option<&str>) -> Access {
+pub fn access(folder: &CredentialFolder, context: Option<&str>) -> Access {
     Access::Kubeconfig {
         paths: vec![folder.path("kube/config")],
         context: context.map(str::to_owned),
         setting: "--kubeconfig".to_owned(),
+        proxies: Proxies::default(),
     }
 }
 
-async fn in_clear() -> Scripted {
+pub async fn in_clear() -> Scripted {
     Scripted::start(|_, _| answer(200, "{}").into()).await
 }
 
-fn last_token(server: &Scripted) -> Option<String> {
+pub fn last_token(server: &Scripted) -> Option<String> {
     server.requests().last().unwrap().header("authorization").map(str::to_owned)
 }
 
@@ -73,6 +72,21 @@ async fn files_beside_a_kubeconfig_and_data_in_it_are_the_same() {
         version(&ApiServer::connect(&access(&folder, None)).unwrap()).await.unwrap();
     }
     assert_eq!(server.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn a_self_signed_certificate_may_be_the_certificate_authority() {
+    let folder = CredentialFolder::new();
+    std::fs::create_dir_all(folder.path("kube")).unwrap();
+    let pem = self_signed(&folder.path("kube"), &["127.0.0.1"]);
+    let server = Scripted::start_tls(server_config(&pem, None), |_, _| answer(200, "{}").into()).await;
+    let cluster = format!("server: '{}', certificate-authority: ", server.url());
+    folder.write("kube/config", &config(&format!("{cluster} cert.pem"), ""));
+    version(&ApiServer::connect(&access(&folder, None)).unwrap()).await.unwrap();
+    folder.certificate("kube/other");
+    folder.write("kube/config", &config(&format!("{cluster} other/ca.pem"), ""));
+    let failure = version(&ApiServer::connect(&access(&folder, None)).unwrap()).await.unwrap_err();
+    assert!(failure.to_string().contains("UnknownIssuer"), "{failure}");
 }
 
 #[tokio::test]
@@ -160,6 +174,7 @@ fn of_several_files_the_one_that_is_broken_is_named() {
         paths: vec![good.clone(), broken.clone()],
         context: None,
         setting: "KUBECONFIG".to_owned(),
+        proxies: Proxies::default(),
     };
     let said = refused(&access);
     let (good, broken) = (good.display().to_string(), broken.display().to_string());
@@ -193,32 +208,6 @@ async fn a_kubeconfig_and_its_token_file_are_read_again_and_another_address_is_n
 }
 
 #[tokio::test]
-async fn a_credential_plugin_gives_the_token_and_what_it_says_to_people_is_passed_on() {
-    let folder = CredentialFolder::new();
-    let server = in_clear().await;
-    let plugin = |folder: &CredentialFolder, script: &str| {
-        let path = folder.write("kube/plugin", &format!("#!/bin/sh\n{script}\n"));
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
-        let user = "exec: {apiVersion: client.authentication.k8s.io/v1, command: ./plugin}";
-        folder.write("kube/config", &config(&format!("server: '{}'", server.url()), user));
-    };
-    let credential = r#"{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"of-the-plugin"}}"#;
-    plugin(&folder, &format!("echo '{credential}'"));
-    version(&ApiServer::connect(&access(&folder, None)).unwrap()).await.unwrap();
-    assert_eq!(last_token(&server).as_deref(), Some("Bearer of-the-plugin"));
-    for (script, why) in [
-        ("echo s3cret; exit 3", "exit status: 3"),
-        ("echo s3cret; echo 'log in first' >&2; exit 3", "failed (exit status: 3): log in first"),
-        ("echo '{s3cret'", "no usable credential"),
-    ] {
-        plugin(&folder, script);
-        let said = refused(&access(&folder, None));
-        assert!(said.contains("the credential plugin of the user “u”") && said.contains(why), "{said}");
-        assert!(!said.contains("s3cret"), "{said}");
-    }
-}
-
-#[tokio::test]
 async fn what_is_not_there_or_not_supported_is_said_and_no_secret_with_it() {
     let folder = CredentialFolder::new();
     let good = "server: 'https://192.0.2.1'";
@@ -232,7 +221,18 @@ async fn what_is_not_there_or_not_supported_is_said_and_no_secret_with_it() {
             None,
             &["insecure-skip-tls-verify", "“c”"],
         ),
-        ("server: 'https://192.0.2.1', proxy-url: 'http://p:1'", "token: s3cret", None, &["proxy-url"]),
+        (
+            "server: 'https://192.0.2.1', proxy-url: 'ftp://p:1'",
+            "token: s3cret",
+            None,
+            &["proxy-url of the cluster “c”", "is not the address of a proxy"],
+        ),
+        (
+            "server: 'http://127.0.0.1', proxy-url: 'http://192.0.2.1'",
+            "token: s3cret",
+            None,
+            &["token of the user “u”", "in clear"],
+        ),
         ("server: 'http://192.0.2.1'", "token: s3cret", None, &["token of the user “u”", "in clear"]),
         (
             "server: 'http://192.0.2.1'",
@@ -240,7 +240,7 @@ async fn what_is_not_there_or_not_supported_is_said_and_no_secret_with_it() {
             None,
             &["password of the user “u”", "in clear"],
         ),
-        ("server: 'http://192.0.2.1'", "exec: {command: x}", None, &["exec", "in clear"]),
+        ("server: 'http://192.0.2.1'", "exec: {command: sh}", None, &["exec", "in clear"]),
         ("", "token: s3cret", None, &["server of the cluster “c”"]),
         (
             "server: 'https://192.0.2.1', certificate-authority: none.pem",
@@ -260,7 +260,7 @@ async fn what_is_not_there_or_not_supported_is_said_and_no_secret_with_it() {
             None,
             &["client-certificate-data of the user “u”", "client-key"],
         ),
-        (good, plugin, None, &["exec of the user “u”", "ask"]),
+        (good, plugin, None, &["the credential plugin of the user “u”", "ask"]),
         (good, "token: {s3cret: [}", None, &["YAML", "line 10"]),
     ] {
         let path = folder.write("kube/config", &config(cluster, user)).display().to_string();

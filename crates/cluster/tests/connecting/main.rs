@@ -4,6 +4,8 @@
 mod client_certificates;
 mod folder;
 mod kubeconfig;
+mod plugins;
+mod proxies;
 mod service_account;
 mod submission;
 

@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cloakroom_cluster::{
-    Access, ApiServer, Basic, ContentSource, Credentials, Given, Impersonation, SubmissionAccess,
+    Access, ApiServer, Basic, ContentSource, Credentials, Given, Impersonation, Proxies, SubmissionAccess,
 };
 use cloakroom_core::secret_text::SecretText;
 use cloakroom_testing::scripted::{Request, Scripted};
@@ -25,6 +25,7 @@ fn access(folder: &CredentialFolder, url: &str, credentials: Credentials) -> Sub
         kubeconfig,
         folder: Some(folder.path("account")),
         account_token: None,
+        proxies: Proxies::default(),
     }
 }
 

@@ -1,11 +1,11 @@
 //! The address of a server, and how messages show an address.
 
 use std::fmt;
-use std::net::IpAddr;
 
 use reqwest::Url;
 
 use cloakroom_core::text::excerpt;
+use cloakroom_outbound::proxies;
 
 /// The base address of a server: `http` or `https`, a host, and optionally a port and a path before `/api`.
 #[derive(Clone, PartialEq, Eq)]
@@ -31,20 +31,21 @@ pub enum AddressError {
 }
 
 impl ServerAddress {
-    /// Parses `http://HOST[:PORT][/PATH]`, or the same with `https`. Drops a query and a fragment.
+    /// Parses `http://HOST[:PORT][/PATH]`, or the same with `https`.
     pub fn parse(text: &str) -> Result<Self, AddressError> {
         let text = text.trim();
         let malformed =
             |why: &str| AddressError::Malformed { text: without_credentials(text), why: why.to_owned() };
-        let mut url = Url::parse(text).map_err(|error| malformed(&error.to_string()))?;
+        let url = Url::parse(text).map_err(|error| malformed(&error.to_string()))?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(malformed("its scheme is neither http nor https"));
         }
         if !url.username().is_empty() || url.password().is_some() {
             return Err(AddressError::Credentials { text: shown(&url) });
         }
-        url.set_query(None);
-        url.set_fragment(None);
+        if url.query().is_some() || url.fragment().is_some() {
+            return Err(malformed("it has a query or a fragment, which would not be sent"));
+        }
         Ok(Self(url))
     }
 
@@ -85,9 +86,7 @@ impl fmt::Debug for ServerAddress {
 
 /// Whether the host is this machine: 127.0.0.0/8, `::1` or `localhost`.
 pub fn is_loopback(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default();
-    let address = host.trim_start_matches('[').trim_end_matches(']');
-    host == "localhost" || address.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    url.host_str().is_some_and(proxies::is_loopback)
 }
 
 /// Formats an address for errors and logs. Leaves out credentials, query and fragment, which can be secret; a signed
@@ -118,7 +117,7 @@ mod tests {
         for (base, expected) in [
             ("http://h:10000", "http://h:10000/api/v1/x"),
             ("http://h:10000/", "http://h:10000/api/v1/x"),
-            ("https://h/staging/?a=b#c", "https://h/staging/api/v1/x"),
+            ("https://h/staging/", "https://h/staging/api/v1/x"),
         ] {
             assert_eq!(ServerAddress::parse(base).unwrap().join("/api/v1/x").as_str(), expected);
         }
@@ -126,9 +125,16 @@ mod tests {
 
     #[test]
     fn only_http_and_https_are_addresses_and_credentials_are_not_repeated() {
-        for text in
-            ["", "host:10000", "ftp://h", "http://", "http://u:hunter2@:x", "k8s://http://u:hunter2@h"]
-        {
+        for text in [
+            "",
+            "host:10000",
+            "ftp://h",
+            "http://",
+            "http://u:hunter2@:x",
+            "k8s://http://u:hunter2@h",
+            "http://h?x=hunter2",
+            "http://h#hunter2",
+        ] {
             let refusal = ServerAddress::parse(text).unwrap_err().to_string();
             assert!(refusal.contains("http://HOST:10000") && !refusal.contains("hunter2"), "{refusal}");
         }

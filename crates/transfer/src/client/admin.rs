@@ -210,7 +210,7 @@ impl AdminClient {
         url: Url,
         patience: Duration,
     ) -> Result<T, AdminError> {
-        let request = self.http.to_server(&url).request(method, url).header(ACCEPT, "application/json");
+        let request = self.http.to_server().request(method, url).header(ACCEPT, "application/json");
         let sending = request.bearer_auth(self.token.expose()).send();
         let answered = tokio::time::timeout(patience, async {
             let response = sending.await.map_err(|error| self.http.failure(&error))?;

@@ -54,14 +54,14 @@ impl HttpClient {
         resume: Option<&Resume>,
     ) -> Result<Download, Failure> {
         let url = server.join(&v1::resource_path(id));
-        let request = self.to_server(&url).get(url).bearer_auth(secret.expose());
+        let request = self.to_server().get(url).bearer_auth(secret.expose());
         self.open(request, resume, &[secret.expose()]).await
     }
 
     /// Begins to download any file. Even with `resume` the answer may begin at 0: see [`Download::offset`].
     pub async fn open_file(&self, url: &Url, resume: Option<&Resume>) -> Result<Download, Failure> {
         let secrets: Vec<&str> = url.password().into_iter().chain(url.query()).collect();
-        self.open(self.to_web(url).get(url.clone()), resume, &secrets).await
+        self.open(self.to_web().get(url.clone()), resume, &secrets).await
     }
 
     async fn open(

@@ -7,8 +7,9 @@ use std::time::Duration;
 use rustls::CertificateError;
 
 use super::answer::{Answer, one_line};
-use super::tls::NO_ROOTS;
 use cloakroom_core::time::format_duration;
+use cloakroom_outbound::proxies::Proxy;
+use cloakroom_outbound::trust::NO_ROOTS;
 
 /// The reason why one exchange with a server failed. The text says why, and [`Failure::advice`] what to check. Neither
 /// contains the address, and neither can contain a secret.
@@ -50,10 +51,12 @@ pub enum Failure {
         /// The reason, in words for the user.
         why: String,
     },
-    /// The proxy did not open the connection.
-    #[error("the proxy would not connect ({why})")]
+    /// The proxy cannot be reached, or opens no connection.
+    #[error("no connection through the proxy {proxy}: {why}")]
     Proxy {
-        /// The proxy's message.
+        /// The proxy's address without credentials, and the variable that names it.
+        proxy: String,
+        /// The reason, in words for the user.
         why: String,
     },
     /// The connection broke, or its data ended early.
@@ -146,7 +149,7 @@ impl Failure {
                 "use a name from its certificate, or give it a certificate with this one as subjectAltName"
             }
             Self::Tls { .. } => "check that it speaks TLS at this address, and its certificate",
-            Self::Proxy { .. } => "check HTTPS_PROXY and HTTP_PROXY, or add the host to NO_PROXY",
+            Self::Proxy { .. } => "check this variable, or add the server's host to NO_PROXY",
             Self::Broken { .. } | Self::Stalled { .. } | Self::NoAnswer { .. } => {
                 "check the network in between and the server's log"
             }
@@ -167,7 +170,8 @@ fn advice_on(answer: &Answer) -> Option<&'static str> {
 }
 
 /// Classifies an error of reqwest. Its text is never used, because it can contain the URL, and a URL can be secret.
-pub(super) fn classify(error: &reqwest::Error, connect_timeout: Duration) -> Failure {
+/// `proxy` is the one that the request went through.
+pub(super) fn classify(error: &reqwest::Error, proxy: Option<&Proxy>, connect_timeout: Duration) -> Failure {
     if error.is_redirect() {
         return Failure::Redirected { why: deepest(error) };
     }
@@ -175,7 +179,12 @@ pub(super) fn classify(error: &reqwest::Error, connect_timeout: Duration) -> Fai
         return failure;
     }
     if error.is_connect() {
-        return connect_failure(error, connect_timeout);
+        let failure = connect_failure(error, connect_timeout);
+        return match proxy {
+            // Behind a proxy the host itself is looked up and reached by the proxy.
+            Some(proxy) => Failure::Proxy { proxy: proxy.to_string(), why: failure.to_string() },
+            None => failure,
+        };
     }
     if find::<hyper::Error>(error).is_some_and(hyper::Error::is_parse) {
         return Failure::Foreign {
@@ -196,9 +205,6 @@ fn connect_failure(error: &reqwest::Error, connect_timeout: Duration) -> Failure
             Failure::Broken { why }
         }
         _ if error.is_timeout() => Failure::ConnectTimeout { after: connect_timeout },
-        _ if why.contains("proxy") || why.contains("tunnel") || why.contains("unsuccessful") => {
-            Failure::Proxy { why }
-        }
         _ => Failure::Unreachable { why },
     }
 }
@@ -207,12 +213,6 @@ fn tls_failure(error: &rustls::Error) -> Failure {
     use rustls::Error as Tls;
     match error {
         Tls::InvalidCertificate(CertificateError::UnknownIssuer) => Failure::UnknownIssuer,
-        // webpki's error for a self-signed CA certificate that was not given as trusted.
-        Tls::InvalidCertificate(CertificateError::Other(other))
-            if other.to_string().contains("CaUsedAsEndEntity") =>
-        {
-            Failure::UnknownIssuer
-        }
         Tls::InvalidCertificate(
             reason @ (CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. }),
         ) => Failure::WrongName { why: one_line(&reason.to_string()) },

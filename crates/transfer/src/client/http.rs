@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use reqwest::redirect::{Attempt, Policy};
-use reqwest::{Client, ClientBuilder, RequestBuilder, Response, Url};
+use reqwest::{Client, ClientBuilder, Proxy, RequestBuilder, Response, Url};
 use rustls::ClientConfig;
 
-use super::address::{is_loopback, shown};
+use super::address::shown;
 use super::failure::{Failure, classify};
 use super::tls::{self, TrustError, TrustedCertificates};
+use cloakroom_outbound::proxies::{Proxies, ProxyError};
 
 /// The program's name in requests.
 const USER_AGENT: &str = concat!("cloakroom/", env!("CARGO_PKG_VERSION"));
@@ -58,11 +59,13 @@ impl Timeouts {
     }
 }
 
-/// Makes requests to one staging server, whose redirections are not followed, and to the web.
+/// Makes requests to one staging server, whose redirections are not followed, and to the web. It uses the proxies of the
+/// environment.
 #[derive(Debug, Clone)]
 pub struct HttpClient {
-    server: Routes,
-    web: Routes,
+    server: Client,
+    web: Client,
+    proxies: Proxies,
     timeouts: Timeouts,
     /// Whether the staging server has ever answered. Clones share it.
     has_answered: Arc<AtomicBool>,
@@ -74,18 +77,12 @@ pub enum SetupError {
     /// The certificates to trust are not usable.
     #[error(transparent)]
     Trust(#[from] TrustError),
+    /// A variable of the environment does not name a proxy.
+    #[error(transparent)]
+    Proxy(#[from] ProxyError),
     /// reqwest refused its settings.
     #[error("cannot set up the HTTP client")]
     Client(#[source] reqwest::Error),
-}
-
-/// Two clients: one uses the proxies of the environment (`HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`), the
-/// other connects directly. The direct one is for this machine, as in Go and Java, because no proxy can reach it. A
-/// token that is sent to this machine must not go to a proxy in clear.
-#[derive(Debug, Clone)]
-struct Routes {
-    straight: Client,
-    by_environment: Client,
 }
 
 impl HttpClient {
@@ -98,9 +95,13 @@ impl HttpClient {
     /// The same with certificates that were read before: a file such as `<(…)` can be read only once.
     pub fn trusting(trusted: &TrustedCertificates, timeouts: Timeouts) -> Result<Self, SetupError> {
         let tls = tls::client_config(trusted)?;
-        let routes = |policy: fn() -> Policy| Routes::new(&tls, timeouts, policy);
-        let (server, web) = (routes(Policy::none)?, routes(web_policy)?);
-        Ok(Self { server, web, timeouts, has_answered: Arc::default() })
+        let proxies = Proxies::of_environment()?;
+        let client = |policy| {
+            let client = settings(&tls, timeouts).redirect(policy).proxy(through(proxies.clone()));
+            client.build().map_err(SetupError::Client)
+        };
+        let (server, web) = (client(Policy::none())?, client(web_policy())?);
+        Ok(Self { server, web, proxies, timeouts, has_answered: Arc::default() })
     }
 
     /// The time limits.
@@ -108,10 +109,9 @@ impl HttpClient {
         self.timeouts
     }
 
-    /// The client for a staging server's `url`. It returns redirections as answers, so that no ticket goes to another
-    /// server.
-    pub(super) fn to_server(&self, url: &Url) -> &Client {
-        self.server.to(url)
+    /// The client for a staging server. It returns redirections as answers, so that no ticket goes to another server.
+    pub(super) fn to_server(&self) -> &Client {
+        &self.server
     }
 
     /// Sends a request to the staging server, and returns when the head of the answer is there.
@@ -126,29 +126,24 @@ impl HttpClient {
         self.has_answered.load(Ordering::Relaxed)
     }
 
-    /// The client for any other `url`.
-    pub(super) fn to_web(&self, url: &Url) -> &Client {
-        self.web.to(url)
+    /// The client for any other address.
+    pub(super) fn to_web(&self) -> &Client {
+        &self.web
     }
 
     /// Classifies an error of reqwest.
     pub(super) fn failure(&self, error: &reqwest::Error) -> Failure {
-        classify(error, self.timeouts.connect)
+        let proxy = error.url().and_then(|url| self.proxies.to(url.scheme(), url.host_str()?));
+        classify(error, proxy, self.timeouts.connect)
     }
 }
 
-impl Routes {
-    fn new(tls: &ClientConfig, timeouts: Timeouts, policy: fn() -> Policy) -> Result<Self, SetupError> {
-        let builder = || settings(tls, timeouts).redirect(policy());
-        Ok(Self {
-            straight: builder().no_proxy().build().map_err(SetupError::Client)?,
-            by_environment: builder().build().map_err(SetupError::Client)?,
-        })
-    }
-
-    fn to(&self, url: &Url) -> &Client {
-        if is_loopback(url) { &self.straight } else { &self.by_environment }
-    }
+/// The rule of all requests, also after a redirection.
+fn through(proxies: Proxies) -> Proxy {
+    Proxy::custom(move |url: &Url| {
+        let proxy = proxies.to(url.scheme(), url.host_str()?)?;
+        Url::parse(proxy.url().expose()).ok()
+    })
 }
 
 /// Each request opens a new connection. A streamed body cannot be sent again if an idle connection turns out to be

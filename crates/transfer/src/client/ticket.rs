@@ -16,7 +16,7 @@ impl HttpClient {
     /// Asks the server for its description.
     pub async fn server_info(&self, server: &ServerAddress) -> Result<ServerInfo, Failure> {
         let url = server.join(v1::INFO);
-        self.json(self.to_server(&url).request(Method::GET, url), &[]).await
+        self.json(self.to_server().request(Method::GET, url), &[]).await
     }
 
     /// Asks for the metadata of a ticket's resource. This does not count as a use of the resource.
@@ -45,14 +45,14 @@ impl HttpClient {
 
     async fn metadata(&self, server: &ServerAddress, id: &str, secret: &str) -> Result<Metadata, Failure> {
         let url = server.join(&v1::metadata_path(id));
-        let request = self.to_server(&url).request(Method::GET, url);
+        let request = self.to_server().request(Method::GET, url);
         self.json(request.bearer_auth(secret), &[secret]).await
     }
 
     /// Releases a ticket's resource. If the resource is already gone, that is a success.
     pub async fn release(&self, server: &ServerAddress, ticket: &Ticket) -> Result<(), Failure> {
         let url = server.join(&v1::resource_path(&ticket.resource_id));
-        let request = self.to_server(&url).request(Method::DELETE, url);
+        let request = self.to_server().request(Method::DELETE, url);
         self.in_time(async {
             let response = self.ask(request.bearer_auth(&ticket.resource_secret)).await?;
             match response.status().as_u16() {

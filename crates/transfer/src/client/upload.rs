@@ -64,7 +64,7 @@ pub(super) async fn upload(
     let url = upload_url(request);
     let (plan, sources) = (Arc::clone(&request.plan), Arc::clone(&request.sources));
     let (packing, body) = Packing::start(plan, sources, Arc::clone(&observer), start);
-    let mut post = http.to_server(&url).post(url).header(CONTENT_TYPE, BUNDLE_CONTENT_TYPE).body(body);
+    let mut post = http.to_server().post(url).header(CONTENT_TYPE, BUNDLE_CONTENT_TYPE).body(body);
     if let Some(token) = &request.token {
         post = post.bearer_auth(token.expose());
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cloakroom_cluster::{Access, ApiServer, Timeouts};
+use cloakroom_cluster::{Access, ApiServer, Proxies, Timeouts};
 use cloakroom_core::metrics::Metrics;
 use cloakroom_core::protocol::v1::{Metadata, Ticket};
 use cloakroom_core::resource::{Owner, OwnerKinds};
@@ -59,8 +59,12 @@ impl Watching {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("kubeconfig");
         std::fs::write(&path, api.kubeconfig(Account::Cloakroom, api.address())).unwrap();
-        let access =
-            Access::Kubeconfig { paths: vec![path], context: None, setting: "--kubeconfig".to_owned() };
+        let access = Access::Kubeconfig {
+            paths: vec![path],
+            context: None,
+            setting: "--kubeconfig".to_owned(),
+            proxies: Proxies::default(),
+        };
         let server = ApiServer::connect_with(&access, self.timeouts).unwrap();
         let (settings, clock) = (self.settings.clone(), Arc::clone(clock) as _);
         Arc::new(ClusterOwners::new(server.client(), settings, Metrics::new(), clock))

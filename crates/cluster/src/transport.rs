@@ -1,0 +1,130 @@
+//! The HTTP connections to the API server. They are put together here and not by kube, because kube's would refuse an
+//! API server that shows the very certificate that was given to trust, and client certificates of version 1.
+
+use std::sync::Arc;
+
+use hyper::http::{HeaderValue, Uri};
+use hyper::rt::{Read, Write};
+use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
+use hyper_timeout::TimeoutConnector;
+use hyper_util::client::legacy::connect::proxy::{SocksV5, Tunnel};
+use hyper_util::client::legacy::connect::{Connection, HttpConnector};
+use hyper_util::rt::TokioExecutor;
+use kube::client::{Body, ConfigExt as _};
+use kube::{Client, Config};
+use rustls::ClientConfig;
+use rustls::pki_types::{CertificateDer, ServerName};
+use tower::{BoxError, Service, ServiceBuilder};
+
+use super::api_server::Timeouts;
+use super::client_keys;
+use super::identity::ClientCertificate;
+use cloakroom_outbound::proxies::Proxy;
+use cloakroom_outbound::trust::Verifier;
+
+/// Where a client connects to, and what it shows there.
+pub(super) struct Target<'a> {
+    /// The address, the roots to trust, and the headers to send.
+    pub(super) config: &'a Config,
+    /// The certificate to show.
+    pub(super) certificate: Option<&'a ClientCertificate>,
+    /// The proxy on the way.
+    pub(super) proxy: Option<&'a Proxy>,
+    pub(super) timeouts: Timeouts,
+}
+
+impl Target<'_> {
+    /// Builds a client that connects at its first call.
+    pub(super) fn client(&self) -> Result<Client, BoxError> {
+        let mut tcp = HttpConnector::new();
+        tcp.enforce_http(false);
+        let Some(proxy) = self.proxy else { return self.over(tcp) };
+        let proxy = proxy.intercept().ok_or("its proxy cannot be used")?;
+        let through = proxy.uri().clone();
+        match through.scheme_str() {
+            Some("http") => self.over(tunnel(through, proxy.basic_auth(), tcp)),
+            Some("https") => {
+                let https = self.https(tcp, None)?;
+                self.over(tunnel(through, proxy.basic_auth(), https))
+            }
+            // With either scheme of SOCKS 5 the proxy looks up the names, as in Go.
+            _ => {
+                let socks = SocksV5::new(through, tcp);
+                match proxy.raw_auth() {
+                    Some((user, password)) => {
+                        self.over(socks.with_auth(user.to_owned(), password.to_owned()))
+                    }
+                    None => self.over(socks),
+                }
+            }
+        }
+    }
+
+    /// The client over connections that `connector` opens.
+    fn over<C>(&self, connector: C) -> Result<Client, BoxError>
+    where
+        C: Service<Uri> + Clone + Send + Sync + 'static,
+        C::Response: Connection + Read + Write + Send + Unpin + 'static,
+        C::Future: Send + 'static,
+        C::Error: Into<BoxError>,
+    {
+        let Self { config, timeouts, .. } = self;
+        let mut connector = TimeoutConnector::new(self.https(connector, config.tls_server_name.as_deref())?);
+        connector.set_connect_timeout(Some(timeouts.connect));
+        connector.set_read_timeout(Some(timeouts.silence));
+        connector.set_write_timeout(Some(timeouts.silence));
+        // Without this, the time that a connection waited unused in the pool would count as silence.
+        connector.set_reset_reader_on_write(true);
+        let connections =
+            hyper_util::client::legacy::Client::builder(TokioExecutor::new()).build::<_, Body>(connector);
+        let service = ServiceBuilder::new()
+            .layer(config.base_uri_layer())
+            .option_layer(config.auth_layer()?)
+            .layer(config.extra_headers_layer()?)
+            .map_err(BoxError::from)
+            .service(connections);
+        Ok(Client::new(service, "default"))
+    }
+
+    /// TLS over `connector`, for `https` addresses. `name` is the one to ask for and to check, in place of the address's.
+    fn https<C>(&self, connector: C, name: Option<&str>) -> Result<HttpsConnector<C>, BoxError> {
+        let builder = HttpsConnectorBuilder::new().with_tls_config(self.tls()?).https_or_http();
+        let builder = match name {
+            Some(name) => {
+                let name = ServerName::try_from(name.to_owned())?;
+                builder.with_server_name_resolver(FixedServerNameResolver::new(name))
+            }
+            None => builder,
+        };
+        Ok(builder.enable_http1().wrap_connector(connector))
+    }
+
+    fn tls(&self) -> Result<ClientConfig, BoxError> {
+        let provider = Arc::new(client_keys::provider());
+        let verifier = match &self.config.root_cert {
+            _ if self.config.accept_invalid_certs => Verifier::anybody(&provider),
+            Some(roots) => {
+                Verifier::only(roots.iter().cloned().map(CertificateDer::from).collect(), &provider)?
+            }
+            None => Verifier::system_and(Vec::new(), &provider)?,
+        };
+        let builder = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(verifier));
+        Ok(match self.certificate {
+            Some(ClientCertificate { chain, key }) => {
+                builder.with_client_auth_cert(chain.clone(), key.clone_key())?
+            }
+            None => builder.with_no_client_auth(),
+        })
+    }
+}
+
+fn tunnel<C>(through: Uri, login: Option<&HeaderValue>, connector: C) -> Tunnel<C> {
+    let tunnel = Tunnel::new(through, connector);
+    match login {
+        Some(login) => tunnel.with_auth(login.clone()),
+        None => tunnel,
+    }
+}

@@ -1,0 +1,7 @@
+//! What the connections to the staging server, to the web and to the API server have in common.
+//!
+//! - [`proxies`]: the proxies that the environment names
+//! - [`trust`]: whose certificates are accepted
+
+pub mod proxies;
+pub mod trust;

@@ -1,0 +1,58 @@
+//! Credential plugins of the server's kubeconfig: one that fails, and one that never ends.
+
+use std::path::{Path, PathBuf};
+
+use cloakroom_testing::process::{Cloakroom, command, stderr};
+use cloakroom_testing::wait::until_true;
+use cloakroom_testing::wire::ask;
+
+/// A kubeconfig whose user has a shell's script as plugin.
+fn kubeconfig(folder: &Path, script: &str) -> PathBuf {
+    let path = folder.join("kubeconfig");
+    let config = serde_json::json!({
+        "current-context": "a",
+        "contexts": [{"name": "a", "context": {"cluster": "c", "user": "u"}}],
+        "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:9"}}],
+        "users": [{"name": "u", "user": {"exec": {"command": "sh", "args": ["-c", script]}}}],
+    });
+    std::fs::write(&path, config.to_string()).unwrap();
+    path
+}
+
+#[test]
+fn the_check_runs_the_plugin_and_passes_on_what_it_says_to_people() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut check = command();
+    check.args(["serve", "--check", "--listen", "127.0.0.1:0", "--data-dir"]).arg(folder.path().join("data"));
+    let config = kubeconfig(folder.path(), "echo s3cret; echo 'log in first' >&2; exit 1");
+    let output = check.arg("--kubeconfig").arg(config).output().unwrap();
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let names = "error: the API server cannot be asked about owners: the credential plugin of the user “u”";
+    assert!(said.contains(names) && said.contains("log in first") && !said.contains("s3cret"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plugin_that_hangs_keeps_the_server_neither_from_its_start_nor_from_its_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = command();
+    command.current_dir(folder.path()).args([
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--data-dir",
+        "data",
+        "--min-free-space",
+        "0b",
+    ]);
+    command.arg("--kubeconfig").arg(kubeconfig(folder.path(), "touch plugin; exec sleep 1000"));
+    let mut server = Cloakroom::start(command);
+    // The first owner is what the API server is asked about.
+    let upload = "POST /api/v1/resources?namespace=demo&label=app=x HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\njars";
+    assert_eq!(ask(server.address.parse().unwrap(), upload).await.status, 201);
+    until_true("the plugin runs", || folder.path().join("plugin").exists()).await;
+    let answer = ask(server.address.parse().unwrap(), "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").await;
+    assert_eq!(answer.status, 200);
+    server.signal("TERM");
+    assert!(server.wait().success());
+}
