@@ -24,11 +24,11 @@ const QUIET: [&str; 2] = ["kube_client", "kube_runtime"];
 const ROOMS: [(&str, &str); 14] = [
     ("cloakroom::bundle", "cloakroom_transfer::bundle"),
     ("cloakroom::cleaner", "cloakroom_server::cleaner"),
-    ("cloakroom::client", "cloakroom_transfer::client"),
     ("cloakroom::clock", "cloakroom_core::clock"),
     ("cloakroom::fetch", "cloakroom_transfer::fetch"),
     ("cloakroom::kubernetes", "cloakroom_cluster"),
     ("cloakroom::ledger", "cloakroom_staging::ledger"),
+    ("cloakroom::outbound", "cloakroom_outbound"),
     ("cloakroom::owners", "cloakroom_server::owners"),
     ("cloakroom::place", "cloakroom_staging::place"),
     ("cloakroom::server", "cloakroom_server::http"),

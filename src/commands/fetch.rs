@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::{UsageError, old_entrypoint, refuse, tell};
 use crate::cli::FetchArgs;
 
-use cloakroom_core::text::chain;
+use cloakroom_core::text::{chain, without_mark};
 use cloakroom_core::time::format_duration;
 use cloakroom_spark::{InitContainerProperties, Properties, keys};
 use cloakroom_transfer::bundle::UnpackLimits;
@@ -218,18 +218,19 @@ fn sorted(error: PlanError) -> anyhow::Error {
 fn read_ticket(path: &Path) -> anyhow::Result<String> {
     // A ticket has less than 1 KiB.
     const LONGEST: u64 = 64 << 10;
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     // The error must not show the ticket: it holds the secret.
     if path.to_string_lossy().trim_start().starts_with('{') {
         refuse!("--ticket takes the file that holds the ticket, or - for stdin, and not the ticket itself");
     }
     let read = if path == Path::new("-") {
-        std::io::stdin().take(LONGEST).read_to_string(&mut text)
+        std::io::stdin().take(LONGEST).read_to_end(&mut bytes)
     } else {
-        File::open(path).and_then(|file| file.take(LONGEST).read_to_string(&mut text))
+        File::open(path).and_then(|file| file.take(LONGEST).read_to_end(&mut bytes))
     };
-    read.with_context(|| format!("--ticket names {}, which cannot be read", path.display()))?;
-    Ok(text)
+    let cannot_be_read = || format!("--ticket names {}, which cannot be read", path.display());
+    read.with_context(cannot_be_read)?;
+    String::from_utf8(without_mark(bytes)).map_err(|error| error.utf8_error()).with_context(cannot_be_read)
 }
 
 /// Prints one line for each event.

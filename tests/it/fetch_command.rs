@@ -153,6 +153,18 @@ async fn a_ticket_is_held_against_what_the_server_has() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_ticket_that_windows_wrote_is_read() {
+    let server = Scripted::start(served(b"app")).await;
+    let pod = Pod::new();
+    let command = pod.fetch_ticket(&server.url(), SECRET, "");
+    let text = std::fs::read_to_string(pod.path("ticket.json")).unwrap();
+    let utf16 = [0xff, 0xfe].into_iter().chain(text.encode_utf16().flat_map(u16::to_le_bytes));
+    std::fs::write(pod.path("ticket.json"), utf16.collect::<Vec<u8>>()).unwrap();
+    let fetched = output(command).await;
+    assert_eq!(fetched.status.code(), Some(0), "{}", stderr(&fetched));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_an_earlier_run_brought_is_held_against_the_ticket_as_well() {
     let server = Scripted::start(served(b"app")).await;
     let pod = Pod::new();

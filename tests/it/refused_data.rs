@@ -74,6 +74,46 @@ fn a_data_directory_that_is_a_file_is_refused_by_serve_and_by_its_check() {
 }
 
 #[test]
+fn a_file_of_another_user_in_the_data_directory_is_named_by_serve_and_by_its_check() {
+    let folder = tempfile::tempdir().unwrap();
+    let is_root = std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
+    let binary = folder.path().join("cloakroom");
+    let copied = Command::new("cp").arg(process::command().get_program()).arg(&binary).status().unwrap();
+    assert!(copied.success());
+    let set_mode = |path: &Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    set_mode(folder.path(), 0o755);
+    for (name, mode) in
+        [("ledger.db-wal", 0o400), ("ledger.db", 0o400), ("incoming", 0o500), ("bundles", 0o500)]
+    {
+        let data = folder.path().join(format!("with-{name}"));
+        std::fs::create_dir(&data).unwrap();
+        set_mode(&data, 0o777);
+        let path = data.join(name);
+        if name.contains('.') {
+            std::fs::write(&path, "").unwrap();
+        } else {
+            std::fs::create_dir(&path).unwrap();
+        }
+        set_mode(&path, mode);
+        // The check looks first: a start that fails leaves folders behind.
+        for flags in [&["--check"][..], &[]] {
+            let mut command = Command::new(&binary);
+            command.env_clear().current_dir(&folder);
+            if is_root {
+                command.uid(65532).gid(65532);
+            }
+            let said = refusal_to(command, &data, flags);
+            let owner = std::fs::metadata(&path).unwrap().uid();
+            let whose = format!("{} belongs to user {owner}", path.display());
+            assert!(said.contains("cannot write to") && said.contains(&whose), "{said}");
+            assert!(said.contains("chown -R") && !said.contains("damaged"), "{said}");
+        }
+    }
+}
+
+#[test]
 fn a_data_directory_that_is_not_writable_is_refused_by_serve_and_by_its_check() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");

@@ -2,9 +2,11 @@
 
 mod choices;
 mod comparison;
+mod dependency;
 pub mod helm;
 pub mod installed;
 pub mod notes;
+mod texts;
 
 use std::collections::BTreeSet;
 
@@ -20,7 +22,7 @@ use helm::{Helm, values_of};
 type Test = fn(&Helm);
 
 pub fn trials() -> Vec<Trial> {
-    let tests: [(&str, Test); 9] = [
+    let tests: [(&str, Test); 11] = [
         ("chart_is_accepted_by_a_strict_lint_with_the_values_of_every_overlay", lint),
         ("chart_without_values_is_told_what_is_missing_by_lint", lint_without_values),
         ("chart_makes_what_kustomize_makes_for_the_base_and_every_overlay", overlays),
@@ -30,6 +32,8 @@ pub fn trials() -> Vec<Trial> {
         ("chart_uses_every_value", choices::every_value),
         ("chart_says_what_is_wrong_with_values_in_one_sentence_each", choices::wrong_values),
         ("chart_keeps_two_releases_apart", two_releases),
+        ("chart_is_a_dependency_with_a_condition_and_several_aliases", dependency::aliases),
+        ("chart_takes_every_text_as_a_text", texts::odd_texts),
     ];
     let both = |(name, test): (&'static str, Test)| {
         Helm::VERSIONS.map(|version| {

@@ -1,4 +1,5 @@
-//! A data directory whose file system becomes read-only under a running server: a real mount.
+//! File systems that take nothing more, by real mounts: one that becomes read-only under a running server, and one
+//! without inodes.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -13,11 +14,46 @@ use reqwest::{RequestBuilder, StatusCode};
 const TOKEN: &str = "admin-horse-battery-staple";
 
 pub fn trials() -> Vec<Trial> {
-    vec![trial(
-        "a_disk_that_becomes_read_only_is_named_and_what_is_staged_is_served",
-        &[Need::Root, Need::Namespaces, Need::Program("nsenter")],
-        a_disk_that_becomes_read_only_is_named_and_what_is_staged_is_served,
-    )]
+    vec![
+        trial(
+            "a_disk_that_becomes_read_only_is_named_and_what_is_staged_is_served",
+            &[Need::Root, Need::Namespaces, Need::Program("nsenter")],
+            a_disk_that_becomes_read_only_is_named_and_what_is_staged_is_served,
+        ),
+        trial(
+            "a_disk_without_inodes_is_not_called_full",
+            &[Need::Root, Need::Namespaces],
+            a_disk_without_inodes_is_not_called_full,
+        ),
+    ]
+}
+
+fn a_disk_without_inodes_is_not_called_full() {
+    const INODES: usize = 16;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let folder = tempfile::tempdir().unwrap();
+        let tokens = folder.path().join("tokens");
+        std::fs::write(&tokens, TOKEN).unwrap();
+        let data = folder.path().join("data");
+        std::fs::create_dir(&data).unwrap();
+        let mut server = start(&data, &tokens, &format!("size=64m,nr_inodes={INODES}"));
+        let mut staged = 0;
+        let refused = loop {
+            let url = server.url("/api/v1/resources/deps.tgz?namespace=demo&label=app%3Ddemo");
+            let answer = client().put(url).body("jars").send().await.unwrap();
+            if answer.status() != StatusCode::CREATED {
+                break answer;
+            }
+            staged += 1;
+            assert!(staged < INODES, "each bundle is a file");
+        };
+        let problem: Problem = serde_json::from_str(&refused.text().await.unwrap()).unwrap();
+        assert_eq!((problem.status, problem.code.as_str()), (507, "insufficient-storage"), "{problem:?}");
+        assert!(problem.detail.contains("no inode left") && !problem.detail.contains("full"), "{problem:?}");
+        server.signal("TERM");
+        assert!(server.wait().success());
+    });
 }
 
 /// A file system with open files does not become read-only on demand. So what the store writes to is mounted over itself,
@@ -30,7 +66,7 @@ fn a_disk_that_becomes_read_only_is_named_and_what_is_staged_is_served() {
         std::fs::write(&tokens, TOKEN).unwrap();
         let data = folder.path().join("data");
         std::fs::create_dir(&data).unwrap();
-        let mut server = start(&data, &tokens);
+        let mut server = start(&data, &tokens, "size=64m");
         let client = client();
         let upload = || {
             client.put(server.url("/api/v1/resources/deps.tgz?namespace=demo&label=app%3Ddemo")).body("jars")
@@ -70,10 +106,10 @@ fn a_disk_that_becomes_read_only_is_named_and_what_is_staged_is_served() {
 }
 
 /// In a mount namespace of its own, so that the mount goes with it.
-fn start(data: &Path, tokens: &Path) -> Cloakroom {
+fn start(data: &Path, tokens: &Path, options: &str) -> Cloakroom {
     let mut server = Command::new("unshare");
-    let script = "mount -t tmpfs -o size=64m tmpfs \"$0\" && exec \"$@\"";
-    server.args(["--mount", "--propagation", "private", "sh", "-c", script]).arg(data);
+    let script = format!("mount -t tmpfs -o {options} tmpfs \"$0\" && exec \"$@\"");
+    server.args(["--mount", "--propagation", "private", "sh", "-c", &script]).arg(data);
     server.arg(command().get_program()).args(["serve", "--listen", "127.0.0.1:0", "--no-kubernetes"]);
     server.args(["--min-free-space", "0b", "--admin-token-file"]).arg(tokens).arg("--data-dir").arg(data);
     Cloakroom::start(server)

@@ -1,25 +1,29 @@
-{{/* What names of objects begin with. There is room behind it for the longest ending, -operations. */}}
+{{/*
+What names of objects begin with. There is room behind it for the longest ending, -operations. Under an alias this is one
+of several in a parent chart, and the alias has to tell them apart.
+*/}}
 {{- define "cloakroom.fullname" -}}
 {{- $name := .Release.Name -}}
+{{- $own := .Chart.Name -}}
 {{- if .Values.fullnameOverride -}}
 {{- $name = .Values.fullnameOverride -}}
-{{- else if not (contains "cloakroom" $name) -}}
-{{- $name = printf "%s-cloakroom" $name -}}
+{{- else if or (ne $own "cloakroom") (not (contains "cloakroom" $name)) -}}
+{{- $name = printf "%s-%s" ($name | trunc (int (sub 51 (len $own))) | trimSuffix "-") $own -}}
 {{- end -}}
 {{ $name | trunc 52 | trimSuffix "-" }}
 {{- end }}
 
-{{/* What tells this release's pods from others. It never changes: a Deployment's selector cannot. */}}
+{{/* What tells these pods from others. It never changes: a Deployment's selector cannot. */}}
 {{- define "cloakroom.selectorLabels" -}}
-app.kubernetes.io/name: cloakroom
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ .Chart.Name | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
 {{- define "cloakroom.labels" -}}
 {{ include "cloakroom.selectorLabels" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | quote }}
 {{- end }}
 
 {{- define "cloakroom.image" -}}
@@ -66,7 +70,7 @@ CronJob: batch
 {{- range $kind, $resource := .Values.ownerKinds }}
 {{- $parts := regexSplit "\\." $kind 2 }}
 - apiGroups: [{{ (eq (len $parts) 2) | ternary (last $parts) (get $builtIn $kind) | quote }}]
-  resources: [{{ $resource }}]
+  resources: [{{ $resource | quote }}]
   verbs: [get, list, watch]
 {{- end }}
 {{- end }}
@@ -105,7 +109,7 @@ CronJob: batch
 - name: CLOAKROOM_FETCH_IMAGE
   value: {{ include "cloakroom.image" . | quote }}
 - name: CLOAKROOM_OWNER_KINDS
-  value: {{ keys .Values.ownerKinds | sortAlpha | join "," }}
+  value: {{ keys .Values.ownerKinds | sortAlpha | join "," | quote }}
 {{- with .Values.namespaces }}
 - name: CLOAKROOM_NAMESPACES
   value: {{ join "," . | quote }}

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::connect_error::ConnectError;
 use cloakroom_core::reload::Seen;
+use cloakroom_core::text::without_mark;
 
 /// Longer than any token, certificate or kubeconfig, in bytes. The limit also ends the reading of a file that has no
 /// end.
@@ -38,6 +39,7 @@ impl Files {
         File::open(path).and_then(|file| file.take(LONGEST).read_to_end(&mut bytes)).map_err(|source| {
             ConnectError::Unreadable { path: path.to_owned(), setting: setting.to_owned(), source }
         })?;
+        let bytes = without_mark(bytes);
         Ok(Content { place: format!("{} ({setting})", path.display()), bytes })
     }
 

@@ -9,6 +9,23 @@ const HIDDEN: &str = "[hidden]";
 /// Length in bytes. A shorter text is no secret, and removing it everywhere would damage messages.
 const SHORTEST_SECRET: usize = 6;
 
+/// The bytes of a text file as UTF-8 without a byte order mark. Tools on Windows write UTF-16, which such a mark
+/// announces. Bytes without a mark stay as they are.
+pub fn without_mark(bytes: Vec<u8>) -> Vec<u8> {
+    let utf16 = |unit: fn([u8; 2]) -> u16| {
+        let units = bytes[2..].chunks_exact(2).map(|pair| unit([pair[0], pair[1]]));
+        let text: String =
+            char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
+        text.into_bytes()
+    };
+    match bytes.as_slice() {
+        [0xef, 0xbb, 0xbf, text @ ..] => text.to_vec(),
+        [0xff, 0xfe, ..] => utf16(u16::from_le_bytes),
+        [0xfe, 0xff, ..] => utf16(u16::from_be_bytes),
+        _ => bytes,
+    }
+}
+
 /// Whether the character must not be shown. A terminal obeys control characters (Unicode's category Cc). Format
 /// characters (Cf) are invisible or change the direction of text. Separators of lines and paragraphs break the line.
 pub fn is_unfit(c: char) -> bool {
@@ -133,6 +150,24 @@ pub fn chain(error: &dyn Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_of_windows_is_read_like_any_other() {
+        let utf16 = |mark: [u8; 2], unit: fn(u16) -> [u8; 2]| {
+            mark.into_iter().chain("tökén\r\n𝄞".encode_utf16().flat_map(unit)).collect::<Vec<u8>>()
+        };
+        for written in [
+            "tökén\r\n𝄞".as_bytes().to_vec(),
+            "\u{feff}tökén\r\n𝄞".as_bytes().to_vec(),
+            utf16([0xff, 0xfe], u16::to_le_bytes),
+            utf16([0xfe, 0xff], u16::to_be_bytes),
+        ] {
+            assert_eq!(without_mark(written), "tökén\r\n𝄞".as_bytes());
+        }
+        for kept in [&[][..], &[0xff], &[0x30, 0x82, 0xff, 0xfe], &[0xfe, 0xed, 0xfe, 0xed]] {
+            assert_eq!(without_mark(kept.to_vec()), kept);
+        }
+    }
 
     #[test]
     fn characters_that_turn_text_round_or_are_invisible_are_not_shown() {

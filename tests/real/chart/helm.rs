@@ -54,6 +54,11 @@ impl Helm {
         }
     }
 
+    /// The same in another namespace.
+    pub fn in_namespace(self, namespace: &str) -> Self {
+        Self { namespace: namespace.to_owned(), ..self }
+    }
+
     /// The same in a namespace of a cluster.
     pub fn at(self, kubeconfig: &Path, namespace: &str) -> Self {
         Self { kubeconfig: Some(kubeconfig.to_owned()), namespace: namespace.to_owned(), ..self }
@@ -75,6 +80,12 @@ impl Helm {
         helm.output().unwrap()
     }
 
+    /// The objects of another chart, with its own values.
+    pub fn render_other(&self, chart: &Path) -> Rendered {
+        let mut helm = self.command(&["template", &self.release]);
+        Self::objects(helm.arg(chart).arg("--namespace").arg(&self.namespace).output().unwrap())
+    }
+
     /// Runs a command for the release without the chart. Arguments follow the release's name.
     pub fn about(&self, command: &[&str]) -> Output {
         let (command, arguments) = command.split_at(1);
@@ -93,7 +104,10 @@ impl Helm {
     }
 
     fn rendered(&self, command: &[&str], files: &[String], values: &[&str]) -> Rendered {
-        let output = self.chart(command, files, values);
+        Self::objects(self.chart(command, files, values))
+    }
+
+    fn objects(output: Output) -> Rendered {
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success() && said.is_empty(), "{said}");
         Rendered::new(known::parse(&String::from_utf8(output.stdout).unwrap()))

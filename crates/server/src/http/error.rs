@@ -173,7 +173,9 @@ impl From<UploadError> for ApiError {
             }
             UploadError::Overdue { .. } => return Self::too_slow(error.to_string()),
             UploadError::GivenUp => return Self::try_again(Code::Overloaded, error.to_string()),
-            UploadError::NoRoom(_) | UploadError::DiskFull(_) => Code::InsufficientStorage,
+            UploadError::NoRoom(_) | UploadError::DiskFull(_) | UploadError::OutOfInodes(_) => {
+                Code::InsufficientStorage
+            }
             UploadError::NotWritable(_) => return Self::not_writable(&error),
             UploadError::DigestMismatch => Code::DigestMismatch,
             UploadError::WrongLength { .. } => Code::IncompleteBody,

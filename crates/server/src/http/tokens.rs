@@ -13,10 +13,13 @@ use tokio::sync::Mutex;
 use cloakroom_core::protocol::token_line::{TokenLine, TokenLineError};
 use cloakroom_core::reload::{Reload, Seen};
 use cloakroom_core::resource::ResourceSecret;
-use cloakroom_core::text::chain;
+use cloakroom_core::size::format_size;
+use cloakroom_core::text::{chain, without_mark};
 
 /// The least number of characters of a token. A shorter one could be guessed.
 const SHORTEST_TOKEN: usize = 16;
+/// The largest length of a token in bytes: clients read no longer one.
+const LONGEST_TOKEN: usize = 16 << 10;
 /// The shortest time between two checks whether a token file has changed. It is checked when a client sends a token.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// The longest time that a request waits for such a check.
@@ -99,6 +102,16 @@ pub enum TokenFileError {
     /// A token is so short that it could be guessed.
     #[error("the {usage} token file {} has a token of less than {SHORTEST_TOKEN} characters in line {line}: make a longer one, for example by “openssl rand -base64 32”", path.display())]
     Short {
+        /// What its tokens allow.
+        usage: TokenUse,
+        /// The path of the file.
+        path: PathBuf,
+        /// The number of the line, from 1.
+        line: usize,
+    },
+    /// No HTTP header can carry a token.
+    #[error("the {usage} token file {} has a token in line {line} that no client can send: it must be printable ASCII, and at most {} long", path.display(), format_size(LONGEST_TOKEN as u64))]
+    Unsendable {
         /// What its tokens allow.
         usage: TokenUse,
         /// The path of the file.
@@ -214,10 +227,10 @@ impl KnownTokens {
 
 fn read(path: &Path, usage: TokenUse) -> Result<(Tokens, Seen), TokenFileError> {
     let seen = Seen::from_iter([path]);
-    let text = fs::read_to_string(path).map_err(|source| TokenFileError::Unreadable {
-        usage,
-        path: path.to_owned(),
-        source,
+    let unreadable = |source| TokenFileError::Unreadable { usage, path: path.to_owned(), source };
+    let bytes = fs::read(path).map_err(unreadable)?;
+    let text = String::from_utf8(without_mark(bytes)).map_err(|_| {
+        unreadable(std::io::Error::new(std::io::ErrorKind::InvalidData, "it is not text in UTF-8 or UTF-16"))
     })?;
     let (mut known, mut with_blanks) = (Tokens::new(), Vec::new());
     for (line, read) in TokenLine::of_file(&text) {
@@ -225,6 +238,9 @@ fn read(path: &Path, usage: TokenUse) -> Result<(Tokens, Seen), TokenFileError> 
         let TokenLine { name, token } = read.map_err(refused)?;
         if token.len() < SHORTEST_TOKEN {
             return Err(TokenFileError::Short { usage, path: path.to_owned(), line });
+        }
+        if token.len() > LONGEST_TOKEN || !token.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+            return Err(TokenFileError::Unsendable { usage, path: path.to_owned(), line });
         }
         if name.is_none() && token.contains(char::is_whitespace) {
             with_blanks.push(line);

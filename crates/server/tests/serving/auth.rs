@@ -236,6 +236,11 @@ fn a_token_file_that_cannot_be_used_is_an_error_that_names_it() {
             "long-enough-to-pass\n\nnot-so-this\n",
             format!("{name} has a token of less than 16 characters in line 3"),
         ),
+        (
+            "not-so-this-wörd-or-that\n",
+            format!("{name} has a token in line 1 that no client can send: it must be printable ASCII"),
+        ),
+        (&"not-so-this-".repeat(1400), format!("{name} has a token in line 1 that no client can send")),
     ] {
         std::fs::write(&path, content).unwrap();
         let refused = refused(&path);

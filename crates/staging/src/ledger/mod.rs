@@ -323,6 +323,15 @@ pub enum LedgerError {
         #[source]
         source: Cause,
     },
+    /// The file system cannot map a file into the memory of several processes.
+    #[error(
+        "the ledger {path} cannot be opened on this file system: its write-ahead log needs shared memory, which the file \
+         system does not have; use a local or block volume"
+    )]
+    NoSharedMemory {
+        /// The path of the database.
+        path: String,
+    },
     /// The disk is full.
     #[error("the ledger cannot grow: the disk is full")]
     Full,

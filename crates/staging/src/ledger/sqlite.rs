@@ -80,17 +80,12 @@ impl SqliteLedger {
     pub async fn open_in(place: &Place, path: &Path, clock: Arc<dyn Clock>) -> Result<Self, LedgerError> {
         let options = options(path);
         let shown = || path.display().to_string();
-        let mut connection = options
-            .connect()
-            .await
-            .map_err(|source| LedgerError::Open { path: shown(), source: Arc::new(source) })?;
+        let mut connection = options.connect().await.map_err(|source| not_opened(source, shown()))?;
         sqlx::migrate!("../../migrations")
             .run(&mut connection)
             .await
             .map_err(|source| not_migrated(source, shown()))?;
-        let readers = readers(options)
-            .await
-            .map_err(|source| LedgerError::Open { path: shown(), source: Arc::new(source) })?;
+        let readers = readers(options).await.map_err(|source| not_opened(source, shown()))?;
         watch(place, path).map_err(|source| LedgerError::Open { path: shown(), source: Arc::new(source) })?;
         let memory = Arc::new(Memory::new(clock));
         let writer = Writer::start(connection, Arc::clone(&memory), place.clone());
@@ -169,6 +164,14 @@ fn watch(place: &Place, path: &Path) -> std::io::Result<()> {
     place.watch_ledger(Path::new(&log))
 }
 
+/// Tells a file system that cannot hold a ledger from other failures.
+fn not_opened(source: sqlx::Error, path: String) -> LedgerError {
+    if error::lacks_shared_memory(&source) {
+        return LedgerError::NoSharedMemory { path };
+    }
+    LedgerError::Open { path, source: Arc::new(source) }
+}
+
 /// Tells a full or failing disk from a migration that failed for another reason.
 fn not_migrated(source: MigrateError, path: String) -> LedgerError {
     match source {
@@ -179,6 +182,9 @@ fn not_migrated(source: MigrateError, path: String) -> LedgerError {
             if error::is_failed_write(&error) =>
         {
             LedgerError::NotWritable(Arc::new(error))
+        }
+        MigrateError::Execute(error) if error::lacks_shared_memory(&error) => {
+            LedgerError::NoSharedMemory { path }
         }
         source => LedgerError::Migrate { path, source: Arc::new(source) },
     }

@@ -29,6 +29,12 @@ pub enum UploadError {
         "the server's disk is full: nothing of this upload was kept; free some space or give the server a larger volume"
     )]
     DiskFull(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The disk can hold no more files, whatever its free room is.
+    #[error(
+        "the server's disk can hold no more files, because its file system has no inode left: nothing of this upload was \
+         kept; delete what is no longer used, or give the server a file system with more inodes"
+    )]
+    OutOfInodes(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The bytes have another digest than the client announced.
     #[error(
         "the bytes that arrived have another SHA-256 than the digest header announced: nothing was kept; send them again"
@@ -72,6 +78,7 @@ impl From<StoreError> for UploadError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Full { .. } => Self::DiskFull(error.into()),
+            StoreError::OutOfInodes { .. } => Self::OutOfInodes(error.into()),
             StoreError::ReadOnly { .. } => Self::NotWritable(error.into()),
             error => Self::Store(error),
         }

@@ -176,7 +176,11 @@ impl Parts {
             Err(StoreError::Full { path }) => {
                 tracing::warn!(path = %path.display(), "the disk is full: no reserve for deletions can be kept");
             }
-            Err(error @ (StoreError::Io { .. } | StoreError::OutOfDescriptors { .. })) => {
+            Err(
+                error @ (StoreError::Io { .. }
+                | StoreError::OutOfDescriptors { .. }
+                | StoreError::OutOfInodes { .. }),
+            ) => {
                 tracing::warn!(error = %error, "no reserve for deletions could be kept");
             }
             Err(error) => return Err(error),

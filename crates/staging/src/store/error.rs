@@ -1,6 +1,6 @@
 //! The errors of a store.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::place::Replaced;
 
@@ -11,6 +11,12 @@ pub enum StoreError {
     #[error("the disk of {} is full", path.display())]
     Full {
         /// The file that was being written.
+        path: PathBuf,
+    },
+    /// The file system can hold no further file, whatever its free room is.
+    #[error("the file system of {} has no inode left for another file", path.display())]
+    OutOfInodes {
+        /// The file that was to be made.
         path: PathBuf,
     },
     /// No more files can be open: the limit of this process, of the system, or of open bundles is reached.
@@ -145,11 +151,18 @@ impl StoreError {
             return Self::OutOfDescriptors { path };
         }
         match source.kind() {
+            StorageFull if is_out_of_inodes(&path) => Self::OutOfInodes { path },
             StorageFull | QuotaExceeded | FileTooLarge => Self::Full { path },
             ReadOnlyFilesystem => Self::ReadOnly { action, path },
             _ => Self::Io { action, path, source },
         }
     }
+}
+
+/// Whether the file system of a path that may not exist yet counts its inodes and has none left.
+fn is_out_of_inodes(path: &Path) -> bool {
+    let found = path.ancestors().find_map(|path| rustix::fs::statvfs(path).ok());
+    found.is_some_and(|found| found.f_files > 0 && found.f_favail == 0)
 }
 
 /// `EMFILE` and `ENFILE`. The standard library has no error kind for them.

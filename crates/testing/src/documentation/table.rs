@@ -118,6 +118,7 @@ pub const TABLE: &[Row] = &[
     row(CHART, "Install", "# values.yaml", By::Text),
     row(CHART, "Upgrade and remove", "helm upgrade", By::Chapter(CHART, "Install")),
     row(CHART, "Upgrade and remove", "kubectl delete deployment", By::Test("tests/real/chart/installed.rs")),
+    row(CHART, "In a chart of your own", "dependencies:", By::Test("tests/real/chart/dependency.rs")),
     row(AIRFLOW, "Install", "ln -s", By::Reader),
     row(AIRFLOW, "The connection", "export AIRFLOW_CONN_SPARK_K8S", By::Test("tests/runs/airflow.rs")),
     row(AIRFLOW, "A task", "report = ", By::Text),

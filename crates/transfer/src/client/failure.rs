@@ -164,6 +164,10 @@ fn advice_on(answer: &Answer) -> Option<&'static str> {
     match answer.status {
         _ if answer.code.is_some() => None,
         500..=599 => Some("check the server's log, and that its pod is ready"),
+        413 => Some(
+            "a proxy in between takes no larger body: raise its limit (client_max_body_size of nginx, proxy-body-size of its \
+             Ingress)",
+        ),
         401 | 403 => Some("check the secret or token that was given"),
         _ => Some("check the address"),
     }

@@ -7,6 +7,8 @@ use base64::engine::general_purpose::STANDARD;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
+use cloakroom_core::text::without_mark;
+
 /// The reason why no certificates could be read from a file.
 #[derive(Debug, thiserror::Error)]
 pub enum PemError {
@@ -74,7 +76,7 @@ pub fn certificates_of(bytes: &[u8], path: &Path) -> Result<Vec<CertificateDer<'
     if bytes.starts_with(&[0x30, 0x82]) {
         return Err(PemError::Der { path });
     }
-    match CertificateDer::pem_slice_iter(bytes).collect::<Result<Vec<_>, _>>() {
+    match CertificateDer::pem_slice_iter(&without_mark(bytes.to_vec())).collect::<Result<Vec<_>, _>>() {
         Ok(certificates) if certificates.is_empty() => Err(PemError::NoCertificate { path }),
         Ok(certificates) => Ok(certificates),
         Err(error) => Err(PemError::Malformed { path, why: error.to_string() }),
@@ -104,6 +106,17 @@ pub(super) fn to_pem(certificates: &[CertificateDer<'_>]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_of_windows_is_read() {
+        let pem = rcgen::generate_simple_self_signed(["a".to_owned()]).unwrap().cert.pem();
+        let utf16 = pem.encode_utf16().flat_map(u16::to_le_bytes);
+        for bytes in
+            [[&[0xef, 0xbb, 0xbf], pem.as_bytes()].concat(), [0xff, 0xfe].into_iter().chain(utf16).collect()]
+        {
+            assert_eq!(certificates_of(&bytes, Path::new("ca.pem")).unwrap().len(), 1);
+        }
+    }
 
     fn refusal(content: &[u8]) -> String {
         let folder = tempfile::tempdir().unwrap();

@@ -6,6 +6,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use cloakroom_core::protocol::token_line::{TokenLine, TokenLineError};
+use cloakroom_core::text::without_mark;
 
 /// The longest accepted secret. kubespark's secrets have about 1,400 bytes, and the head of a request has no room for
 /// much more than this limit.
@@ -94,7 +95,7 @@ fn text_of(bytes: Vec<u8>, path: &Path, setting: &str) -> Result<String, SecretF
     if bytes.len() as u64 > LONGEST {
         return Err(SecretFileError::NotText { setting, path });
     }
-    String::from_utf8(bytes).map_err(|_| SecretFileError::NotText { setting, path })
+    String::from_utf8(without_mark(bytes)).map_err(|_| SecretFileError::NotText { setting, path })
 }
 
 fn checked(text: &str, path: &Path, setting: &str) -> Result<String, SecretFileError> {

@@ -30,6 +30,10 @@ const SQLITE_BUSY: i32 = 5;
 /// read-only file system is such an error, too.
 const SQLITE_IOERR_ON_WRITE: [i32; 4] = [778, 1034, 1290, 1546];
 
+/// The codes for "disk I/O error" with the shared memory of the write-ahead log: to open it, to size it, to lock it and
+/// to map it.
+const SQLITE_IOERR_SHM: [i32; 4] = [4618, 4874, 5130, 5386];
+
 /// The primary result code of SQLite for "database or disk is full".
 const SQLITE_FULL: i32 = 13;
 
@@ -44,6 +48,11 @@ fn result_code(error: &sqlx::Error) -> Option<i32> {
 /// Whether the disk is full; see [`LedgerError::Full`].
 pub(super) fn is_full(error: &sqlx::Error) -> bool {
     result_code(error).is_some_and(|code| code & 0xff == SQLITE_FULL)
+}
+
+/// Whether the file system has no shared memory; see [`LedgerError::NoSharedMemory`].
+pub(super) fn lacks_shared_memory(error: &sqlx::Error) -> bool {
+    result_code(error).is_some_and(|code| SQLITE_IOERR_SHM.contains(&code))
 }
 
 /// Whether another process has locked the database.

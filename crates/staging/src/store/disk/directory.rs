@@ -5,7 +5,8 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::fs::OFlags;
+use rustix::fs::{Access, AtFlags, OFlags};
+use rustix::io::Errno;
 
 use super::permission::explained;
 use super::root::Root;
@@ -21,6 +22,9 @@ pub(super) const INCOMING: &str = "incoming";
 
 /// The folder of the committed blobs.
 pub(super) const BUNDLES: &str = "bundles";
+
+/// The database of the ledger.
+const LEDGER: &str = "ledger.db";
 
 /// The file that keeps space in reserve.
 pub(super) const RESERVE: &str = "reserve";
@@ -50,6 +54,7 @@ impl DataDirectory {
             root.make_folder(Path::new(folder))?;
         }
         root.sync_folder_of(Path::new(LOCK))?;
+        may_write(&root)?;
         let place = Place::default();
         let watched = root.folder().try_clone().and_then(|handle| place.watch(path, handle));
         watched.map_err(|error| StoreError::io("look at", path, error))?;
@@ -70,13 +75,16 @@ impl DataDirectory {
             return Err(StoreError::io("make a data directory of", present, error));
         }
         refuse_network_file_system(present)?;
-        rustix::fs::access(present, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK)
+        rustix::fs::access(present, Access::WRITE_OK | Access::EXEC_OK)
             .map_err(|errno| StoreError::io("write to", present, errno.into()))?;
         if !path.exists() {
             return Ok(());
         }
         let root = Root::new(lock_folder(path)?, path);
-        if root.look_at(Path::new(LOCK))?.is_some() { lock_in(&root).map(drop) } else { Ok(()) }
+        if root.look_at(Path::new(LOCK))?.is_some() {
+            lock_in(&root)?;
+        }
+        may_write(&root)
     }
 
     /// Where the directory was opened.
@@ -86,7 +94,7 @@ impl DataDirectory {
 
     /// The path of the ledger's database.
     pub fn ledger(&self) -> PathBuf {
-        self.path().join("ledger.db")
+        self.path().join(LEDGER)
     }
 
     /// Tells whether the directory is still at its path. The ledger adds its files.
@@ -114,6 +122,21 @@ impl DataDirectory {
         }
         Ok(())
     }
+}
+
+/// Whether this process may write to all that is there: a restored copy, or a run as another user, may have left files
+/// that belong to somebody else.
+fn may_write(root: &Root) -> Result<(), StoreError> {
+    let folders = [INCOMING, BUNDLES].map(|name| (name.to_owned(), Access::WRITE_OK | Access::EXEC_OK));
+    let files =
+        ["", "-wal", "-shm"].map(|end| (format!("{LEDGER}{end}"), Access::READ_OK | Access::WRITE_OK));
+    for (name, access) in folders.into_iter().chain(files) {
+        match rustix::fs::accessat(root.folder(), &name, access, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(errno) => return Err(StoreError::io("write to", root.shown(Path::new(&name)), errno.into())),
+        }
+    }
+    Ok(())
 }
 
 /// Where the bytes of an upload in flight are.
