@@ -5,10 +5,14 @@ mod commands;
 mod telemetry;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use tokio::runtime::Builder;
 
 use cli::{Cli, Command};
+
+/// How long what still runs may take to end, when the command has done its work.
+const LAST_ENDS: Duration = Duration::from_millis(200);
 
 fn main() -> ExitCode {
     match run() {
@@ -44,8 +48,8 @@ fn run() -> anyhow::Result<ExitCode> {
     });
     if may_hang {
         // A read of a pipe, when the user stops a submission, or a call to a disk that hangs may never end: do not wait
-        // for it.
-        runtime.shutdown_background();
+        // for it. Programs that this one has started, such as credential plugins, are ended.
+        runtime.shutdown_timeout(LAST_ENDS);
     }
     done
 }

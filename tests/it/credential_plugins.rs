@@ -45,7 +45,9 @@ async fn a_plugin_that_hangs_keeps_the_server_neither_from_its_start_nor_from_it
         "--min-free-space",
         "0b",
     ]);
-    command.arg("--kubeconfig").arg(kubeconfig(folder.path(), "touch plugin; exec sleep 1000"));
+    command
+        .arg("--kubeconfig")
+        .arg(kubeconfig(folder.path(), "echo $$ >plugin.new; mv plugin.new plugin; exec sleep 1000"));
     let mut server = Cloakroom::start(command);
     // The first owner is what the API server is asked about.
     let upload = "POST /api/v1/resources?namespace=demo&label=app=x HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\njars";
@@ -55,4 +57,9 @@ async fn a_plugin_that_hangs_keeps_the_server_neither_from_its_start_nor_from_it
     assert_eq!(answer.status, 200);
     server.signal("TERM");
     assert!(server.wait().success());
+    let process = std::fs::read_to_string(folder.path().join("plugin")).unwrap();
+    let stat = Path::new("/proc").join(process.trim()).join("stat");
+    // Its parent has ended, so it may stay a zombie.
+    let has_ended = || std::fs::read_to_string(&stat).map_or(true, |stat| stat.contains(") Z "));
+    until_true("the plugin has ended", has_ended).await;
 }

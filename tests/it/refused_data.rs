@@ -62,6 +62,43 @@ async fn a_corrupted_ledger_is_refused_and_not_replaced_by_an_empty_one() {
     }
 }
 
+/// Fails to map files as some file systems do, such as FUSE with `direct_io`.
+const WITHOUT_SHARED_MEMORY: &str = r#"
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stddef.h>
+#include <sys/mman.h>
+
+typedef void *(*mapping)(void *, size_t, int, int, int, long);
+
+static void *map(void *at, size_t size, int rights, int flags, int file, long from) {
+    if ((flags & MAP_SHARED) && file >= 0) {
+        errno = ENODEV;
+        return MAP_FAILED;
+    }
+    return ((mapping) dlsym(RTLD_NEXT, "mmap"))(at, size, rights, flags, file, from);
+}
+
+void *mmap(void *a, size_t s, int r, int f, int file, long o) { return map(a, s, r, f, file, o); }
+void *mmap64(void *a, size_t s, int r, int f, int file, long o) { return map(a, s, r, f, file, o); }
+"#;
+
+#[test]
+fn a_file_system_without_shared_memory_is_named_and_no_backup_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let [source, library] = ["map.c", "map.so"].map(|name| folder.path().join(name));
+    std::fs::write(&source, WITHOUT_SHARED_MEMORY).unwrap();
+    let mut compiler = Command::new("cc");
+    compiler.args(["-shared", "-fPIC", "-o"]).args([&library, &source]).arg("-ldl");
+    assert!(compiler.status().unwrap().success());
+    let mut command = process::command();
+    command.env("LD_PRELOAD", &library);
+    let said = refusal_to(command, &folder.path().join("data"), &[]);
+    assert!(said.contains("needs shared memory") && said.contains("local or block volume"), "{said}");
+    assert!(!said.contains("damaged"), "{said}");
+}
+
 #[test]
 fn a_data_directory_that_is_a_file_is_refused_by_serve_and_by_its_check() {
     let folder = tempfile::tempdir().unwrap();
@@ -84,19 +121,24 @@ fn a_file_of_another_user_in_the_data_directory_is_named_by_serve_and_by_its_che
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
     };
     set_mode(folder.path(), 0o755);
-    for (name, mode) in
-        [("ledger.db-wal", 0o400), ("ledger.db", 0o400), ("incoming", 0o500), ("bundles", 0o500)]
-    {
-        let data = folder.path().join(format!("with-{name}"));
+    for (name, mode) in [
+        ("ledger.db-wal", 0o400),
+        ("ledger.db", 0o400),
+        ("incoming", 0o500),
+        ("bundles", 0o500),
+        ("bundles/1f", 0o700),
+    ] {
+        let data = folder.path().join(format!("with-{}", name.replace('/', "-")));
         std::fs::create_dir(&data).unwrap();
         set_mode(&data, 0o777);
         let path = data.join(name);
         if name.contains('.') {
             std::fs::write(&path, "").unwrap();
         } else {
-            std::fs::create_dir(&path).unwrap();
+            std::fs::create_dir_all(&path).unwrap();
+            set_mode(path.parent().unwrap(), 0o777);
         }
-        set_mode(&path, mode);
+        set_mode(&path, if is_root { mode } else { 0 });
         // The check looks first: a start that fails leaves folders behind.
         for flags in [&["--check"][..], &[]] {
             let mut command = Command::new(&binary);

@@ -10,10 +10,12 @@ mod another_cluster;
 mod api_server;
 mod chart;
 mod image;
+mod kubeconfigs;
 mod limits;
 mod manifests;
 mod old_client;
 mod pages;
+mod proxies;
 mod read_only;
 mod skew;
 mod spark_jars;
@@ -26,11 +28,13 @@ fn main() {
     let trials: Vec<Trial> = [
         try_it::trials(),
         pages::trials(),
+        proxies::trials(),
         limits::trials(),
         read_only::trials(),
         spark_jars::trials(),
         old_client::trials(),
         image::trials(),
+        kubeconfigs::trials(),
         manifests::trials(),
         chart::trials(),
         api_server::trials(),

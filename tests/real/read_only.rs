@@ -29,6 +29,13 @@ pub fn trials() -> Vec<Trial> {
 }
 
 fn a_disk_without_inodes_is_not_called_full() {
+    for inodes in [4, 6] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut start = in_mount(folder.path(), &format!("size=64m,nr_inodes={inodes}"));
+        start.args(["--no-kubernetes", "--data-dir"]).arg(folder.path());
+        let said = stderr(&start.output().unwrap());
+        assert!(said.contains("no inode left") && !said.contains("damaged"), "{inodes}: {said}");
+    }
     const INODES: usize = 16;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -107,12 +114,22 @@ fn a_disk_that_becomes_read_only_is_named_and_what_is_staged_is_served() {
 
 /// In a mount namespace of its own, so that the mount goes with it.
 fn start(data: &Path, tokens: &Path, options: &str) -> Cloakroom {
+    let mut server = in_mount(data, options);
+    server
+        .args(["--no-kubernetes", "--min-free-space", "0b", "--admin-token-file"])
+        .arg(tokens)
+        .arg("--data-dir")
+        .arg(data);
+    Cloakroom::start(server)
+}
+
+/// `serve` with a file system of its own in this folder.
+fn in_mount(data: &Path, options: &str) -> Command {
     let mut server = Command::new("unshare");
     let script = format!("mount -t tmpfs -o {options} tmpfs \"$0\" && exec \"$@\"");
     server.args(["--mount", "--propagation", "private", "sh", "-c", &script]).arg(data);
-    server.arg(command().get_program()).args(["serve", "--listen", "127.0.0.1:0", "--no-kubernetes"]);
-    server.args(["--min-free-space", "0b", "--admin-token-file"]).arg(tokens).arg("--data-dir").arg(data);
-    Cloakroom::start(server)
+    server.arg(command().get_program()).args(["serve", "--listen", "127.0.0.1:0"]);
+    server
 }
 
 fn in_its_mounts(server: &Cloakroom, script: &str, data: &Path) {

@@ -4,7 +4,8 @@ of several in a parent chart, and the alias has to tell them apart.
 */}}
 {{- define "cloakroom.fullname" -}}
 {{- $name := .Release.Name -}}
-{{- $own := .Chart.Name -}}
+{{- /* An alias may be written as names of objects may not. */ -}}
+{{- $own := .Chart.Name | kebabcase | lower -}}
 {{- if .Values.fullnameOverride -}}
 {{- $name = .Values.fullnameOverride -}}
 {{- else if or (ne $own "cloakroom") (not (contains "cloakroom" $name)) -}}

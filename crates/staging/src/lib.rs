@@ -5,6 +5,7 @@
 //! - `place`: whether the open files are still the ones at their paths
 //! - `staging`: stage, open, release, recover: joins ledger and store. What it has stands right here.
 
+mod inodes;
 pub mod ledger;
 mod place;
 mod staging;

@@ -84,14 +84,22 @@ async fn connect(client: &mut (impl AsyncRead + Unpin), first: u8) -> std::io::R
 
 /// The destination of SOCKS 5 (RFC 1928), without a login.
 async fn socks(client: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> std::io::Result<String> {
+    const ADDRESS: u8 = 1;
     const DOMAIN: u8 = 3;
     let methods = client.read_u8().await?;
     client.read_exact(&mut vec![0; methods.into()]).await?;
     client.write_all(&[5, 0]).await?;
     let mut request = [0; 4];
     client.read_exact(&mut request).await?;
-    assert_eq!(request, [5, 1, 0, DOMAIN], "a connection to a name");
-    let mut name = vec![0; client.read_u8().await?.into()];
-    client.read_exact(&mut name).await?;
-    Ok(format!("socks5 {}:{}", String::from_utf8_lossy(&name), client.read_u16().await?))
+    let [5, 1, 0, kind] = request else { panic!("no connection is asked for: {request:?}") };
+    let host = match kind {
+        ADDRESS => std::net::Ipv4Addr::from(client.read_u32().await?).to_string(),
+        DOMAIN => {
+            let mut name = vec![0; client.read_u8().await?.into()];
+            client.read_exact(&mut name).await?;
+            String::from_utf8_lossy(&name).into_owned()
+        }
+        kind => panic!("another kind of address: {kind}"),
+    };
+    Ok(format!("socks5 {host}:{}", client.read_u16().await?))
 }

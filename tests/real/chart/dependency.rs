@@ -21,7 +21,7 @@ pub fn aliases(helm: &Helm) {
         dependency["condition"] = format!("{alias}.enabled").into();
         dependency
     };
-    let dependencies = [of_page.clone(), under("blue"), under("green"), under("red")];
+    let dependencies = [of_page.clone(), under("blue"), under("greenOne"), under("red_two"), under("off")];
     let parent =
         json!({"apiVersion": "v2", "name": "parent", "version": "1.0.0", "dependencies": dependencies});
     std::fs::write(folder.path().join("Chart.yaml"), parent.to_string()).unwrap();
@@ -37,7 +37,7 @@ pub fn aliases(helm: &Helm) {
     };
     let all = json!({
         "global": {"any": "thing"},
-        "cloakroom": values(true), "blue": values(true), "green": values(true), "red": values(false),
+        "cloakroom": values(true), "blue": values(true), "greenOne": values(true), "red_two": values(true), "off": values(false),
     });
     std::fs::write(folder.path().join("values.yaml"), all.to_string()).unwrap();
     // The longest name of a release, which has to be cut.
@@ -48,7 +48,10 @@ pub fn aliases(helm: &Helm) {
         let distinct: BTreeSet<_> = names.iter().collect();
         assert_eq!(distinct.len(), names.len(), "{names:?}");
         let deployments: Vec<_> = rendered.of_kind("Deployment").collect();
-        assert_eq!(deployments.len(), 3, "red is not enabled");
+        assert_eq!(deployments.len(), 4, "one is not enabled");
+        let is_valid = |name: &String| name.chars().all(|c| matches!(c, 'a'..='z' | '0'..='9' | '-'));
+        let named = deployments.iter().map(|object| object["metadata"]["name"].as_str().unwrap().to_owned());
+        assert!(named.clone().all(|name| is_valid(&name)), "{:?}", named.collect::<Vec<_>>());
         for (one, of_one) in deployments.iter().enumerate() {
             for (other, of_other) in deployments.iter().enumerate() {
                 let selector = &of_one["spec"]["selector"]["matchLabels"];

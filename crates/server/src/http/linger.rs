@@ -25,6 +25,9 @@ const FIRST_BYTE: Duration = Duration::from_secs(1);
 pub const LINGER: Duration = Duration::from_secs(30);
 /// The speed of that, in bytes in a second. The client is slowed down, so that a refused body costs little.
 const LONG_RATE: u32 = 8 << 20;
+/// A client that sends nothing for so long has sent all. Some proxies, such as Apache's, keep the connection open
+/// nevertheless, until they need one again.
+const SILENCE: Duration = Duration::from_secs(2);
 /// So many of a listener's connections may do so at once: one of this number.
 const LONG_SHARE: usize = 8;
 
@@ -152,10 +155,10 @@ impl<C: AsyncRead + Unpin> Reader<'_, C> {
         Some(())
     }
 
-    /// Reads at [`LONG_RATE`], until the client closes.
+    /// Reads at [`LONG_RATE`], until the client closes or falls silent.
     async fn pass_over_slowly(&mut self) {
         let mut due = Instant::now();
-        while let Some(bytes) = self.next().await {
+        while let Ok(Some(bytes)) = timeout(SILENCE, self.next()).await {
             due += Duration::from_secs(bytes) / LONG_RATE;
             sleep_until(due).await;
         }
@@ -186,6 +189,18 @@ mod tests {
         Lingering::of(1, LINGER).read_on(&mut server, visitor(1, true), &remains).await;
         sending.await.unwrap().unwrap();
         assert!(began.elapsed() >= Duration::from_millis(400), "{:?}", began.elapsed());
+    }
+
+    #[tokio::test]
+    async fn a_client_that_has_sent_all_and_stays_gives_its_place_up() {
+        let (mut client, mut server) = tokio::io::duplex(1 << 20);
+        client.write_all(b"the end of a body").await.unwrap();
+        let remains = Remains::default();
+        remains.goes_on();
+        let began = Instant::now();
+        Lingering::of(1, LINGER).read_on(&mut server, visitor(1, true), &remains).await;
+        assert!(began.elapsed() >= SILENCE && began.elapsed() < LINGER, "{:?}", began.elapsed());
+        drop(client);
     }
 
     #[test]

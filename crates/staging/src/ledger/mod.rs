@@ -332,6 +332,15 @@ pub enum LedgerError {
         /// The path of the database.
         path: String,
     },
+    /// The file system can hold no further file.
+    #[error(
+        "the ledger {path} cannot be opened, because its file system has no inode left for another file: delete files \
+         there, or use a file system with more inodes"
+    )]
+    OutOfInodes {
+        /// The path of the database.
+        path: String,
+    },
     /// The disk is full.
     #[error("the ledger cannot grow: the disk is full")]
     Full,

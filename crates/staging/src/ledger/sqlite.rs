@@ -33,6 +33,7 @@ use super::{
     Account, Authority, Charge, Completion, Deletion, Epoch, GivenUp, LeaseId, Ledger, LedgerError, Listed,
     MemoryLimits, Observation, PendingResource, Stored, Stray, Taken, Unreadable, UnreadableRow, WatchScope,
 };
+use crate::inodes;
 use crate::place::Place;
 use cloakroom_core::clock::{Clock, SystemClock};
 use cloakroom_core::resource::{BlobKey, Owner, Resource, ResourceId, RowName, State, UploadHandle};
@@ -167,9 +168,12 @@ fn watch(place: &Place, path: &Path) -> std::io::Result<()> {
 /// Tells a file system that cannot hold a ledger from other failures.
 fn not_opened(source: sqlx::Error, path: String) -> LedgerError {
     if error::lacks_shared_memory(&source) {
-        return LedgerError::NoSharedMemory { path };
+        LedgerError::NoSharedMemory { path }
+    } else if inodes::are_used_up(Path::new(&path)) {
+        LedgerError::OutOfInodes { path }
+    } else {
+        LedgerError::Open { path, source: Arc::new(source) }
     }
-    LedgerError::Open { path, source: Arc::new(source) }
 }
 
 /// Tells a full or failing disk from a migration that failed for another reason.
@@ -186,6 +190,7 @@ fn not_migrated(source: MigrateError, path: String) -> LedgerError {
         MigrateError::Execute(error) if error::lacks_shared_memory(&error) => {
             LedgerError::NoSharedMemory { path }
         }
+        _ if inodes::are_used_up(Path::new(&path)) => LedgerError::OutOfInodes { path },
         source => LedgerError::Migrate { path, source: Arc::new(source) },
     }
 }

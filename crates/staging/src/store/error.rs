@@ -1,7 +1,8 @@
 //! The errors of a store.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use crate::inodes;
 use crate::place::Replaced;
 
 /// The store could not do what it was asked.
@@ -151,18 +152,12 @@ impl StoreError {
             return Self::OutOfDescriptors { path };
         }
         match source.kind() {
-            StorageFull if is_out_of_inodes(&path) => Self::OutOfInodes { path },
+            StorageFull if inodes::are_used_up(&path) => Self::OutOfInodes { path },
             StorageFull | QuotaExceeded | FileTooLarge => Self::Full { path },
             ReadOnlyFilesystem => Self::ReadOnly { action, path },
             _ => Self::Io { action, path, source },
         }
     }
-}
-
-/// Whether the file system of a path that may not exist yet counts its inodes and has none left.
-fn is_out_of_inodes(path: &Path) -> bool {
-    let found = path.ancestors().find_map(|path| rustix::fs::statvfs(path).ok());
-    found.is_some_and(|found| found.f_files > 0 && found.f_favail == 0)
 }
 
 /// `EMFILE` and `ENFILE`. The standard library has no error kind for them.

@@ -127,13 +127,23 @@ impl DataDirectory {
 /// Whether this process may write to all that is there: a restored copy, or a run as another user, may have left files
 /// that belong to somebody else.
 fn may_write(root: &Root) -> Result<(), StoreError> {
-    let folders = [INCOMING, BUNDLES].map(|name| (name.to_owned(), Access::WRITE_OK | Access::EXEC_OK));
-    let files =
-        ["", "-wal", "-shm"].map(|end| (format!("{LEDGER}{end}"), Access::READ_OK | Access::WRITE_OK));
-    for (name, access) in folders.into_iter().chain(files) {
-        match rustix::fs::accessat(root.folder(), &name, access, AtFlags::empty()) {
-            Ok(()) | Err(Errno::NOENT) => {}
-            Err(errno) => return Err(StoreError::io("write to", root.shown(Path::new(&name)), errno.into())),
+    const OF_FOLDERS: Access = Access::READ_OK.union(Access::WRITE_OK).union(Access::EXEC_OK);
+    const OF_FILES: Access = Access::READ_OK.union(Access::WRITE_OK);
+    let may = |name: &Path, access| match rustix::fs::accessat(root.folder(), name, access, AtFlags::empty())
+    {
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(errno) => Err(StoreError::io("write to", root.shown(name), errno.into())),
+    };
+    for end in ["", "-wal", "-shm"] {
+        may(Path::new(&format!("{LEDGER}{end}")), OF_FILES)?;
+    }
+    let bundles = Path::new(BUNDLES);
+    for folder in [Path::new(INCOMING), bundles] {
+        may(folder, OF_FOLDERS)?;
+    }
+    if root.is_folder(bundles) {
+        for shard in root.entries(bundles)? {
+            may(&bundles.join(shard.name), OF_FOLDERS)?;
         }
     }
     Ok(())
