@@ -142,7 +142,7 @@ fn may_write(root: &Root) -> Result<(), StoreError> {
         may(folder, OF_FOLDERS)?;
     }
     if root.is_folder(bundles) {
-        for shard in root.entries(bundles)? {
+        for shard in root.entries(bundles)?.into_iter().filter(|entry| entry.is_folder == Some(true)) {
             may(&bundles.join(shard.name), OF_FOLDERS)?;
         }
     }
