@@ -24,7 +24,7 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-/// What an API server saw of one call: the headers that say who calls. `None` if it was not called.
+/// The headers of one call that carry its credentials. `None` if the API server was not called.
 type Seen = Option<BTreeMap<String, String>>;
 
 struct Setting {

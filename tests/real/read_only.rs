@@ -1,7 +1,7 @@
 //! File systems that take nothing more, by real mounts: one that becomes read-only under a running server, and one
 //! without inodes.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use cloakroom_core::protocol::problem::Problem;
@@ -40,10 +40,7 @@ fn a_disk_without_inodes_is_not_called_full() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let folder = tempfile::tempdir().unwrap();
-        let tokens = folder.path().join("tokens");
-        std::fs::write(&tokens, TOKEN).unwrap();
-        let data = folder.path().join("data");
-        std::fs::create_dir(&data).unwrap();
+        let (tokens, data) = prepared(folder.path());
         let mut server = start(&data, &tokens, &format!("size=64m,nr_inodes={INODES}"));
         let mut staged = 0;
         let refused = loop {
@@ -69,10 +66,7 @@ fn a_disk_that_becomes_read_only_is_named_and_what_is_staged_is_served() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let folder = tempfile::tempdir().unwrap();
-        let tokens = folder.path().join("tokens");
-        std::fs::write(&tokens, TOKEN).unwrap();
-        let data = folder.path().join("data");
-        std::fs::create_dir(&data).unwrap();
+        let (tokens, data) = prepared(folder.path());
         let mut server = start(&data, &tokens, "size=64m");
         let client = client();
         let upload = || {
@@ -110,6 +104,14 @@ fn a_disk_that_becomes_read_only_is_named_and_what_is_staged_is_served() {
         server.signal("TERM");
         assert!(server.wait().success());
     });
+}
+
+/// A file with the admin token, and an empty data directory.
+fn prepared(folder: &Path) -> (PathBuf, PathBuf) {
+    let [tokens, data] = ["tokens", "data"].map(|name| folder.join(name));
+    std::fs::write(&tokens, TOKEN).unwrap();
+    std::fs::create_dir(&data).unwrap();
+    (tokens, data)
 }
 
 /// In a mount namespace of its own, so that the mount goes with it.

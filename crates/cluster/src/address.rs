@@ -5,7 +5,7 @@ use std::fmt;
 use hyper::http::Uri;
 
 use super::connect_error::ConnectError;
-use cloakroom_outbound::proxies::{self, Proxies, Proxy};
+use cloakroom_outbound::proxies::{self, Proxies, Proxy, ProxyError};
 
 /// The base address of an API server, without credentials in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,8 +41,9 @@ impl Address {
     }
 
     /// The proxy of the environment on the way there.
-    pub(super) fn proxy(&self, proxies: &Proxies) -> Option<Proxy> {
-        proxies.to(self.0.scheme_str()?, self.0.host()?).cloned()
+    pub(super) fn proxy(&self, proxies: &Proxies) -> Result<Option<Proxy>, ProxyError> {
+        let (scheme, host) = (self.0.scheme_str().unwrap_or_default(), self.0.host().unwrap_or_default());
+        proxies.to(scheme, host).map(Option::<&Proxy>::cloned).map_err(Clone::clone)
     }
 }
 

@@ -48,8 +48,7 @@ pub enum ConnectError {
     Plugin {
         /// Names the plugin and its user.
         plugin: String,
-        /// What is wrong, as the end of a sentence that begins with the plugin. Nothing of its output is in it but what it
-        /// said to people.
+        /// The fault, as the end of a sentence that begins with the plugin. Of the plugin's output it shows stderr alone.
         problem: String,
     },
     /// A secret would travel unencrypted over the network.

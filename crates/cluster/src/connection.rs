@@ -110,7 +110,7 @@ impl Connection {
     pub(super) async fn newest(&self) -> kube::Result<Built> {
         let asked_at = Instant::now();
         let mut current = self.current.lock().await;
-        // Who waited for the same run of a plugin shares its failure.
+        // Calls that waited for the same run of a plugin share its failure.
         if let (None, Some((_, why))) =
             (&current.newest, current.failed.as_ref().filter(|(at, _)| *at >= asked_at))
         {
@@ -122,6 +122,12 @@ impl Connection {
         if has_changed || self.must_ask_plugin(&current) {
             let now = now.unwrap_or_else(|| current.files.look());
             self.begin_renewal(&mut current, now, false);
+        }
+        if let (Some(built), Some(renewal)) = (&current.newest, &current.renewal)
+            && !(has_changed || renewal.task.is_finished() || built.has_expired())
+        {
+            // Its credential counts until the plugin has given the next one.
+            return Ok(built.clone());
         }
         match (self.end_renewal(&mut current).await, &current.newest) {
             (Err(why), None) => Err(kube::Error::Service(why.into())),
@@ -251,6 +257,10 @@ impl Built {
             after_rejection: false,
             at: Instant::now(),
         })
+    }
+
+    fn has_expired(&self) -> bool {
+        self.expires_at.is_some_and(|end| Timestamp::now() >= end)
     }
 
     fn is_expiring(&self) -> bool {

@@ -1,4 +1,5 @@
-//! Who calls the API server, and whom it trusts. Certificates and keys are checked before a client is built with them.
+//! The credentials of a client of the API server, and the CAs that it trusts. Certificates and keys are checked before a
+//! client is built with them.
 
 use kube::config::AuthInfo;
 use rustls::RootCertStore;
@@ -10,7 +11,7 @@ use super::connect_error::ConnectError;
 use super::files::Content;
 use super::plugin::Plugin;
 
-/// What a client shows to the API server.
+/// The credentials that a client shows to the API server.
 #[derive(Default)]
 pub(super) struct Identity {
     /// The token, or user name and password, and who is impersonated.

@@ -20,7 +20,7 @@ pub use access::{
     SERVICE_ACCOUNT_FOLDER, SubmissionAccess,
 };
 pub use api_server::{ApiServer, CALL_TIMEOUT, Timeouts};
-pub use cloakroom_outbound::proxies::{Proxies, ProxyError};
+pub use cloakroom_outbound::proxies::Proxies;
 pub use connect_error::ConnectError;
 pub use failure::{ApiFailure, within};
 pub use reviews::{ReviewError, Reviews, User};

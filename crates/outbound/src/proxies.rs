@@ -24,7 +24,7 @@ pub struct Proxy {
 pub struct ProxyError {
     /// The variable or field with the text.
     pub setting: String,
-    /// What is wrong with it, in words for the user.
+    /// The fault of the text, in words for the user.
     pub why: &'static str,
 }
 
@@ -93,23 +93,26 @@ impl fmt::Debug for Proxy {
     }
 }
 
-/// Which destinations are reached through which proxy.
+/// Which destinations are reached through which proxy. A variable that names none is an error for the destinations that
+/// it is for, and for no others.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Proxies {
-    http: Option<Proxy>,
-    https: Option<Proxy>,
+    http: Option<Result<Proxy, ProxyError>>,
+    https: Option<Result<Proxy, ProxyError>>,
     /// The destinations that are reached directly, separated by commas.
     exempt: String,
 }
 
 impl Proxies {
     /// Reads the environment of this process.
-    pub fn of_environment() -> Result<Self, ProxyError> {
+    #[must_use]
+    pub fn of_environment() -> Self {
         Self::of(|name| std::env::var(name).ok())
     }
 
     /// Reads the variables of an environment.
-    pub fn of(variable: impl Fn(&str) -> Option<String>) -> Result<Self, ProxyError> {
+    #[must_use]
+    pub fn of(variable: impl Fn(&str) -> Option<String>) -> Self {
         let set = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
         // A web server passes on a header `Proxy` as HTTP_PROXY to the programs that it starts.
         let may_be_of_a_request = variable("REQUEST_METHOD").is_some();
@@ -117,24 +120,23 @@ impl Proxies {
             let mut set = names.into_iter().filter_map(|name| Some((name, set(name)?)));
             set.find(|(name, _)| !(*name == "HTTP_PROXY" && may_be_of_a_request))
         };
-        let proxy = |names: [&'static str; 2]| {
-            first(names).map(|(name, value)| Proxy::parse(&value, name)).transpose()
-        };
-        let all = proxy(["ALL_PROXY", "all_proxy"])?;
+        let proxy = |names: [&'static str; 2]| first(names).map(|(name, value)| Proxy::parse(&value, name));
+        let all = proxy(["ALL_PROXY", "all_proxy"]);
         let exempt = first(["NO_PROXY", "no_proxy"]).map_or_else(String::new, |(_, list)| list);
         let exempt: Vec<_> = exempt.split(',').map(without_decoration).collect();
-        Ok(Self {
-            http: proxy(["HTTP_PROXY", "http_proxy"])?.or_else(|| all.clone()),
-            https: proxy(["HTTPS_PROXY", "https_proxy"])?.or(all),
+        Self {
+            http: proxy(["HTTP_PROXY", "http_proxy"]).or_else(|| all.clone()),
+            https: proxy(["HTTPS_PROXY", "https_proxy"]).or(all),
             exempt: exempt.join(","),
-        })
+        }
     }
 
     /// The proxy to the host of a URL with this scheme; `None` if it is reached directly. This machine is always
     /// reached directly, as in curl's and Go's defaults, because no proxy can reach it.
-    pub fn to(&self, scheme: &str, host: &str) -> Option<&Proxy> {
+    pub fn to(&self, scheme: &str, host: &str) -> Result<Option<&Proxy>, &ProxyError> {
         let proxy = if scheme == Scheme::HTTPS.as_str() { &self.https } else { &self.http };
-        proxy.as_ref().filter(|_| !is_loopback(host) && !self.is_exempt(host))
+        let proxy = proxy.as_ref().filter(|_| !is_loopback(host) && !self.is_exempt(host));
+        proxy.map(Result::as_ref).transpose()
     }
 
     fn is_exempt(&self, host: &str) -> bool {
@@ -161,7 +163,7 @@ pub fn is_loopback(host: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn proxies(variables: &[(&str, &str)]) -> Result<Proxies, ProxyError> {
+    fn proxies(variables: &[(&str, &str)]) -> Proxies {
         Proxies::of(|wanted| {
             variables.iter().find(|(name, _)| *name == wanted).map(|(_, value)| (*value).to_owned())
         })
@@ -170,7 +172,7 @@ mod tests {
     #[test]
     fn each_scheme_has_its_variable_and_then_there_is_one_for_all() {
         let shown = |variables: &[(&str, &str)], scheme| {
-            proxies(variables).unwrap().to(scheme, "a.example").map(ToString::to_string)
+            proxies(variables).to(scheme, "a.example").unwrap().map(ToString::to_string)
         };
         let all = ("all_proxy", "socks5://s");
         for (variables, scheme, expected) in [
@@ -197,7 +199,7 @@ mod tests {
     #[test]
     fn what_is_exempt_and_this_machine_are_reached_directly() {
         let is_direct = |list: &str, host: &str| {
-            proxies(&[("ALL_PROXY", "http://p:1"), ("no_proxy", list)]).unwrap().to("https", host).is_none()
+            proxies(&[("ALL_PROXY", "http://p:1"), ("no_proxy", list)]).to("https", host) == Ok(None)
         };
         for (list, host) in [
             (".cluster.local", "a.b.svc.cluster.local."),
@@ -234,7 +236,13 @@ mod tests {
             "://h",
             "http://a@b@s3cret:",
         ] {
-            let refused = proxies(&[("HTTPS_PROXY", text)]).unwrap_err().to_string();
+            let proxies = proxies(&[("HTTPS_PROXY", text)]);
+            // Where the variable is not used, it does no harm.
+            assert_eq!(
+                (proxies.to("http", "a.example"), proxies.to("https", "localhost")),
+                (Ok(None), Ok(None))
+            );
+            let refused = proxies.to("https", "a.example").unwrap_err().to_string();
             assert!(
                 refused.starts_with("HTTPS_PROXY is not the address of a proxy (it"),
                 "{text}: {refused}"

@@ -130,7 +130,7 @@ impl ServerCertVerifier for Verifier {
     }
 }
 
-/// webpki's error for a self-signed CA certificate that nobody gave is the usual one: its issuer is unknown.
+/// Replaces webpki's special error for a self-signed CA certificate by the usual one: the issuer is unknown.
 fn plain(error: rustls::Error) -> rustls::Error {
     match error {
         rustls::Error::InvalidCertificate(CertificateError::Other(other))

@@ -49,7 +49,7 @@ impl Proxy {
         Self { address, asked }
     }
 
-    /// What clients asked for: the head of each CONNECT, or `socks5 HOST:PORT`.
+    /// The destinations that clients asked for: the head of each CONNECT, or `socks5 HOST:PORT`.
     pub fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
     }

@@ -63,7 +63,7 @@ fn access(
                 paths: vec![path.clone()],
                 context: args.context.clone(),
                 setting: KUBECONFIG.to_owned(),
-                proxies: Proxies::of_environment()?,
+                proxies: Proxies::of_environment(),
             }));
         }
         None => {}

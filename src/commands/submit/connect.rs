@@ -11,7 +11,7 @@ use super::sources;
 use crate::commands::credentials;
 
 use cloakroom_cluster::{
-    Access, ApiServer, Given, Proxies, ProxyError, SERVICE_ACCOUNT_FOLDER, SubmissionAccess, Timeouts,
+    Access, ApiServer, Given, Proxies, SERVICE_ACCOUNT_FOLDER, SubmissionAccess, Timeouts,
 };
 use cloakroom_spark::keys::{self, Key};
 use cloakroom_spark::{SettingError, SparkConf, SubmissionCredentials};
@@ -42,7 +42,7 @@ pub async fn connect(conf: &SparkConf, submitter: &Submitter) -> anyhow::Result<
         kubeconfig: sources::kubeconfig(submitter).filter(|_| !fabric8.skips_kubeconfig),
         folder: (!fabric8.skips_service_account).then(|| PathBuf::from(SERVICE_ACCOUNT_FOLDER)),
         account_token: fabric8.account_token,
-        proxies: proxies(submitter)?,
+        proxies: proxies(submitter),
     };
     connect_as(&Access::Submission(Box::new(access)), conf).await
 }
@@ -64,12 +64,12 @@ async fn by_kubeconfig(conf: &SparkConf, submitter: &Submitter) -> anyhow::Resul
         bail!("no API server is known: give --master, or a kubeconfig (KUBECONFIG, ~/.kube/config)")
     };
     let context = conf.get(&keys::CONTEXT).filter(|name| !name.is_empty()).map(str::to_owned);
-    connect_as(&Access::Kubeconfig { paths, context, setting, proxies: proxies(submitter)? }, conf).await
+    connect_as(&Access::Kubeconfig { paths, context, setting, proxies: proxies(submitter) }, conf).await
 }
 
 /// The proxies of the environment. Of `https.proxy` and `HTTPS_PROXY` the JVM's property wins, as in Spark's client
 /// library.
-fn proxies(submitter: &Submitter) -> Result<Proxies, ProxyError> {
+fn proxies(submitter: &Submitter) -> Proxies {
     Proxies::of(|name| {
         let property = submitter.system.get(&name.to_ascii_lowercase().replace('_', "."));
         property.or_else(|| submitter.variables.get(name)).cloned()

@@ -10,7 +10,7 @@ const PLAIN: &str = "zq7x";
 /// Stays where a pattern, or Helm itself, takes no dash.
 const KEPT: &str = "zq8y";
 
-/// What was rendered with an odd text is what was rendered with a plain one, but for that text.
+/// Renders the chart with a plain text and with an odd one. Apart from that text, both must be equal.
 pub fn odd_texts(helm: &Helm) {
     for text in ["1234", "true", "1e3", "0x10", "-"] {
         let takes_it = text != "-";

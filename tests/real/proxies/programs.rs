@@ -5,13 +5,14 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use cloakroom_testing::port::ReservedPort;
+use cloakroom_testing::wait::until_true;
 use tempfile::TempDir;
 
 /// A kind of proxy.
 pub struct Kind {
     pub name: &'static str,
     pub program: &'static str,
-    /// What the program is started with; `FILE` stands for the configuration.
+    /// The arguments of the program; `FILE` stands for the configuration.
     arguments: &'static [&'static str],
     /// `LISTEN`, `SERVER` and `FOLDER` stand for addresses and for a folder of its own.
     configuration: &'static str,
@@ -171,16 +172,14 @@ impl Proxy {
     }
 
     fn wait_until_it_listens(&mut self) {
-        let began = std::time::Instant::now();
-        while std::net::TcpStream::connect(self.address).is_err() {
-            assert!(self.child.try_wait().unwrap().is_none(), "it has ended: {}", self.said());
-            assert!(began.elapsed() < cloakroom_testing::wait::BOUND, "it does not listen: {}", self.said());
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
-    }
-
-    fn said(&self) -> String {
-        std::fs::read_to_string(self.folder.path().join("said")).unwrap_or_default()
+        let (address, log) = (self.address, self.folder.path().join("said"));
+        let said = || std::fs::read_to_string(&log).unwrap_or_default();
+        let listens = || {
+            assert!(self.child.try_wait().unwrap().is_none(), "it has ended: {}", said());
+            std::net::TcpStream::connect(address).is_ok()
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(until_true("the proxy listens", listens));
     }
 }
 

@@ -32,7 +32,10 @@ pub(super) fn read(
     let address = cluster.address()?;
     let roots = cluster.roots(&mut files)?;
     let identity = user.identity(&cluster.of, &mut files)?;
-    let proxy = cluster.proxy()?.or_else(|| address.proxy(proxies));
+    let proxy = match cluster.proxy()? {
+        Some(proxy) => Some(proxy),
+        None => address.proxy(proxies)?,
+    };
     let mut reading = Reading::new(&address, roots, identity, proxy, files)?;
     reading.config.tls_server_name = given(cluster.of.tls_server_name.as_ref()).cloned();
     Ok(reading)

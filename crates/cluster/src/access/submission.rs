@@ -81,7 +81,10 @@ pub(super) fn read(access: &SubmissionAccess) -> Result<Reading, ConnectError> {
     if let Some(setting) = found.trusts_anybody.filter(|_| found.roots.is_none() && address.is_https()) {
         return Err(ConnectError::TrustsAnybody { setting, ca: access.ca_setting.clone() });
     }
-    let proxy = found.proxy.or_else(|| address.proxy(&access.proxies));
+    let proxy = match found.proxy {
+        Some(proxy) => Some(proxy),
+        None => address.proxy(&access.proxies)?,
+    };
     let trusts_anybody = access.trust_certificates.as_ref().filter(|_| address.is_https());
     let stays_here = address.is_loopback() && proxy.is_none();
     if let Some(setting) = trusts_anybody.filter(|_| found.identity.secret.is_some() && !stays_here) {

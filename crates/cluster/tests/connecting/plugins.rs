@@ -7,7 +7,7 @@ use std::time::Duration;
 use cloakroom_cluster::{ApiFailure, ApiServer, Timeouts, within};
 use cloakroom_testing::scripted::Scripted;
 use cloakroom_testing::tls::server_config;
-use cloakroom_testing::wait::until_true;
+use cloakroom_testing::wait::{until, until_true};
 
 use super::folder::{CredentialFolder, answer, quick, version};
 use super::kubeconfig::{access, config, in_clear, last_token};
@@ -148,16 +148,39 @@ async fn a_token_is_renewed_before_it_expires() {
     let prints = prints(&format!("\"token\": \"t-NUMBER\", \"expirationTimestamp\": \"{soon}\""));
     plugin(&folder, &of(&server), &prints);
     let asked = ApiServer::connect_with(&access(&folder, None), quick()).unwrap();
-    version(&asked).await.unwrap();
-    // Each is looked at twice: before a call and for its request.
-    let first = runs(&folder);
-    version(&asked).await.unwrap();
-    assert!(runs(&folder) > first);
-    // A plugin that fails then leaves the old token in use.
-    let before = last_token(&server);
+    // The old token counts until the plugin has given the next one.
+    until("the next token is sent", async || {
+        version(&asked).await.unwrap();
+        last_token(&server).is_some_and(|token| token != "Bearer t-1")
+    })
+    .await;
     plugin(&folder, &of(&server), "exit 1");
+    let before = runs(&folder);
+    until("the plugin fails", async || {
+        version(&asked).await.unwrap();
+        runs(&folder) > before
+    })
+    .await;
     version(&asked).await.unwrap();
-    assert_eq!(last_token(&server), before);
+    assert!(last_token(&server).unwrap().starts_with("Bearer t-"));
+}
+
+/// The plugin of the renewal never ends, and the old token still counts.
+#[tokio::test]
+async fn a_renewal_that_hangs_holds_no_call_up() {
+    let folder = CredentialFolder::new();
+    let server = in_clear().await;
+    let soon = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(50);
+    let prints = prints(&format!("\"token\": \"t-NUMBER\", \"expirationTimestamp\": \"{soon}\""));
+    plugin(&folder, &of(&server), &format!("[ $(wc -l <runs) = 1 ] || exec sleep 1000\n{prints}"));
+    let asked = ApiServer::connect_with(&access(&folder, None), quick()).unwrap();
+    until("the second run has begun", async || {
+        version(&asked).await.unwrap();
+        runs(&folder) == 2
+    })
+    .await;
+    version(&asked).await.unwrap();
+    assert_eq!(last_token(&server).as_deref(), Some("Bearer t-1"));
 }
 
 #[tokio::test]

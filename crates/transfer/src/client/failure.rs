@@ -59,6 +59,12 @@ pub enum Failure {
         /// The reason, in words for the user.
         why: String,
     },
+    /// The variable that should name the proxy names none.
+    #[error("{why}")]
+    Unusable {
+        /// The variable, its fault, and how to write it.
+        why: String,
+    },
     /// The connection broke, or its data ended early.
     #[error("the connection broke ({why})")]
     Broken {
@@ -110,6 +116,7 @@ impl Failure {
             Self::UnknownIssuer
             | Self::WrongName { .. }
             | Self::Tls { .. }
+            | Self::Unusable { .. }
             | Self::Foreign { .. }
             | Self::Redirected { .. } => false,
         }
@@ -154,6 +161,7 @@ impl Failure {
                 "check the network in between and the server's log"
             }
             Self::Answered(answer) => return advice_on(answer),
+            Self::Unusable { .. } => return None,
             Self::Foreign { .. } => "check the address, its port, and whether it is http or https",
             Self::Redirected { .. } => "check the address",
         })
@@ -164,6 +172,9 @@ fn advice_on(answer: &Answer) -> Option<&'static str> {
     match answer.status {
         _ if answer.code.is_some() => None,
         500..=599 => Some("check the server's log, and that its pod is ready"),
+        407 => Some(
+            "a proxy wants a user and a password: write them into its variable, http://USER:PASSWORD@HOST:3128",
+        ),
         413 => Some(
             "a proxy in between takes no larger body: raise its limit (client_max_body_size of nginx, proxy-body-size of its \
              Ingress)",

@@ -12,7 +12,7 @@ use rustls::ClientConfig;
 use super::address::shown;
 use super::failure::{Failure, classify};
 use super::tls::{self, TrustError, TrustedCertificates};
-use cloakroom_outbound::proxies::{Proxies, ProxyError};
+use cloakroom_outbound::proxies::Proxies;
 
 /// The program's name in requests.
 const USER_AGENT: &str = concat!("cloakroom/", env!("CARGO_PKG_VERSION"));
@@ -77,9 +77,6 @@ pub enum SetupError {
     /// The certificates to trust are not usable.
     #[error(transparent)]
     Trust(#[from] TrustError),
-    /// A variable of the environment does not name a proxy.
-    #[error(transparent)]
-    Proxy(#[from] ProxyError),
     /// reqwest refused its settings.
     #[error("cannot set up the HTTP client")]
     Client(#[source] reqwest::Error),
@@ -95,7 +92,7 @@ impl HttpClient {
     /// The same with certificates that were read before: a file such as `<(…)` can be read only once.
     pub fn trusting(trusted: &TrustedCertificates, timeouts: Timeouts) -> Result<Self, SetupError> {
         let tls = tls::client_config(trusted)?;
-        let proxies = Proxies::of_environment()?;
+        let proxies = Proxies::of_environment();
         let client = |policy| {
             let client = settings(&tls, timeouts).redirect(policy).proxy(through(proxies.clone()));
             client.build().map_err(SetupError::Client)
@@ -133,16 +130,27 @@ impl HttpClient {
 
     /// Classifies an error of reqwest.
     pub(super) fn failure(&self, error: &reqwest::Error) -> Failure {
-        let proxy = error.url().and_then(|url| self.proxies.to(url.scheme(), url.host_str()?));
-        classify(error, proxy, self.timeouts.connect)
+        let proxy = error
+            .url()
+            .map_or(Ok(None), |url| self.proxies.to(url.scheme(), url.host_str().unwrap_or_default()));
+        match proxy {
+            Ok(proxy) => classify(error, proxy, self.timeouts.connect),
+            Err(unusable) => Failure::Unusable { why: unusable.to_string() },
+        }
     }
 }
 
-/// The rule of all requests, also after a redirection.
+/// The rule of all requests, also after a redirection. A request for which the environment names no usable proxy must not
+/// go directly: it fails, because nothing listens at port 0.
 fn through(proxies: Proxies) -> Proxy {
+    const NOWHERE: &str = "http://127.0.0.1:0";
     Proxy::custom(move |url: &Url| {
-        let proxy = proxies.to(url.scheme(), url.host_str()?)?;
-        Url::parse(proxy.url().expose()).ok()
+        let address = match proxies.to(url.scheme(), url.host_str()?) {
+            Ok(proxy) => proxy?.url().expose(),
+            Err(_) => NOWHERE,
+        };
+        // As for Go and for the API server's client: the proxy looks up the name.
+        Url::parse(&address.replacen("socks5:", "socks5h:", 1)).ok()
     })
 }
 

@@ -125,7 +125,7 @@ impl DataDirectory {
 }
 
 /// Whether this process may write to all that is there: a restored copy, or a run as another user, may have left files
-/// that belong to somebody else.
+/// that belong to another user.
 fn may_write(root: &Root) -> Result<(), StoreError> {
     const OF_FOLDERS: Access = Access::READ_OK.union(Access::WRITE_OK).union(Access::EXEC_OK);
     const OF_FILES: Access = Access::READ_OK.union(Access::WRITE_OK);
