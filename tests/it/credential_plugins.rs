@@ -28,8 +28,29 @@ fn the_check_runs_the_plugin_and_passes_on_what_it_says_to_people() {
     let output = check.arg("--kubeconfig").arg(config).output().unwrap();
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(1), "{said}");
-    let names = "error: the API server cannot be asked about owners: the credential plugin of the user “u”";
+    let names =
+        "error: the API server cannot be asked about owners: the credential plugin “sh” of the user “u”";
     assert!(said.contains(names) && said.contains("log in first") && !said.contains("s3cret"), "{said}");
+}
+
+#[test]
+fn the_check_shows_the_proxy_on_the_way_without_its_password() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut check = command();
+    check.args(["serve", "--check", "--listen", "127.0.0.1:0", "--data-dir"]).arg(folder.path().join("data"));
+    let config = kubeconfig(folder.path(), r#"echo '{"status": {"token": "t"}}'"#);
+    let text = std::fs::read_to_string(&config).unwrap();
+    std::fs::write(&config, text.replace("http://127.0.0.1:9", "https://192.0.2.1")).unwrap();
+    let output = check
+        .arg("--kubeconfig")
+        .arg(config)
+        .env("HTTPS_PROXY", "http://me:s3cret@proxy.example:3128")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let shown = String::from_utf8(output.stdout).unwrap();
+    let way = "https://192.0.2.1 through the proxy http://proxy.example:3128 (HTTPS_PROXY)";
+    assert!(shown.contains(way) && !shown.contains("s3cret"), "{shown}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -47,7 +68,7 @@ async fn a_plugin_that_hangs_keeps_the_server_neither_from_its_start_nor_from_it
     ]);
     command
         .arg("--kubeconfig")
-        .arg(kubeconfig(folder.path(), "echo $$ >plugin.new; mv plugin.new plugin; exec sleep 1000"));
+        .arg(kubeconfig(folder.path(), "sleep 1000 & echo $! >plugin.new; mv plugin.new plugin; wait"));
     let mut server = Cloakroom::start(command);
     // The first owner is what the API server is asked about.
     let upload = "POST /api/v1/resources?namespace=demo&label=app=x HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\njars";

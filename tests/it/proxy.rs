@@ -5,7 +5,7 @@ use std::process::Output;
 
 use cloakroom_testing::process::{command, stderr};
 use cloakroom_testing::proxy::Proxy;
-use cloakroom_testing::scripted::closed_port;
+use cloakroom_testing::scripted::{Answer, Scripted, closed_port};
 use cloakroom_testing::workspace::Workspace;
 use cloakroom_testing::{process::Cloakroom, tls};
 
@@ -35,9 +35,17 @@ impl BehindProxy {
     }
 
     fn stage(&self, variables: &[(&str, &str)]) -> Output {
+        self.stage_with(&["--attempts", "1"], variables)
+    }
+
+    /// Tries as often as a user's `stage` does.
+    fn stage_patiently(&self, variables: &[(&str, &str)]) -> Output {
+        self.stage_with(&[], variables)
+    }
+
+    fn stage_with(&self, flags: &[&str], variables: &[(&str, &str)]) -> Output {
         let mut stage = command();
-        let flags = ["--namespace", "ns", "--label", "a=b", "--attempts", "1"];
-        stage.args(["stage", "--server", &self.url]).args(flags);
+        stage.args(["stage", "--server", &self.url, "--namespace", "ns", "--label", "a=b"]).args(flags);
         stage.arg("--ca-file").arg(self.path("ca.pem")).arg(self.path("app.jar"));
         stage.envs(variables.iter().copied()).output().unwrap()
     }
@@ -93,14 +101,14 @@ async fn a_fault_of_the_proxy_is_told_as_the_proxys_and_with_its_variable() {
     // It answers CONNECT as a web server does.
     let web = behind_proxy._server.address.clone();
     for (variable, value, says) in [
-        ("HTTPS_PROXY", closed.as_str(), "(HTTPS_PROXY): connection refused; check this variable"),
+        ("HTTPS_PROXY", closed.as_str(), "(HTTPS_PROXY): connection refused; check this setting"),
         (
             "all_proxy",
             "http://no-such-proxy.invalid:3128",
             "the proxy http://no-such-proxy.invalid:3128 (all_proxy): the host name does not resolve",
         ),
-        ("https_proxy", &format!("socks5://{web}"), "(https_proxy)"),
-        ("HTTPS_PROXY", &web, "(HTTPS_PROXY)"),
+        ("https_proxy", &format!("socks5://{web}"), "(https_proxy): it does not speak SOCKS 5; check"),
+        ("HTTPS_PROXY", &web, "(HTTPS_PROXY): it refuses to connect to this host and port"),
     ] {
         let staged = behind_proxy.stage(&[(variable, value)]);
         let said = stderr(&staged);
@@ -115,4 +123,49 @@ async fn a_fault_of_the_proxy_is_told_as_the_proxys_and_with_its_variable() {
     let other = behind_proxy
         .stage(&[("HTTPS_PROXY", &behind_proxy.proxy.address.to_string()), ("ALL_PROXY", "socks://x")]);
     assert!(other.status.success(), "{}", stderr(&other));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_proxy_that_wants_a_login_is_not_asked_again_and_again() {
+    let behind_proxy = BehindProxy::new().await;
+    let to = behind_proxy._server.address.parse().unwrap();
+    let address = Proxy::start_with_login(to, "me:s3cret").await.address;
+    for (scheme, login, says) in [
+        ("http", "", "it wants a user and a password; write a user"),
+        ("http", "me:wr0ng@", "it does not accept this user and password"),
+        ("socks5", "", "it wants a user and a password"),
+        ("socks5", "me:wr0ng@", "it does not accept this user and password"),
+    ] {
+        let staged = behind_proxy.stage_patiently(&[("ALL_PROXY", &format!("{scheme}://{login}{address}"))]);
+        let said = stderr(&staged);
+        assert_eq!(staged.status.code(), Some(1), "{said}");
+        assert!(said.contains(says) && said.contains("(ALL_PROXY)"), "{said}");
+        assert!(!said.contains("wr0ng") && !said.contains("trying again"), "{said}");
+    }
+    for scheme in ["http", "socks5"] {
+        let proxy = format!("{scheme}://me:s3cret@{address}");
+        let staged = behind_proxy.stage_patiently(&[("ALL_PROXY", &proxy)]);
+        assert!(staged.status.success(), "{}", stderr(&staged));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_may_be_the_proxys_names_the_proxy() {
+    let folder = Workspace::new();
+    folder.write("app.jar", b"a jar");
+    for (status, says) in [
+        (403, "check what this proxy allows"),
+        (407, "write a user and a password"),
+        (503, "check what this proxy allows"),
+    ] {
+        let proxy = Scripted::start(move |_, _| Answer::new(status, "no").into()).await;
+        let mut stage = command();
+        stage.args(["stage", "--server", "http://staging.cloakroom.test:10000", "--attempts", "1"]);
+        stage.args(["--namespace", "ns", "--label", "a=b"]).arg(folder.path("app.jar"));
+        let staged = stage.env("HTTP_PROXY", proxy.url()).output().unwrap();
+        let said = stderr(&staged);
+        let named = format!("({status}, perhaps of the proxy {} (HTTP_PROXY))", proxy.url());
+        assert!(said.contains(&named) && said.contains(says), "{said}");
+        assert_eq!(proxy.requests()[0].header("host"), Some("staging.cloakroom.test:10000"));
+    }
 }

@@ -21,6 +21,7 @@ pub fn trials() -> Vec<Trial> {
             &[Need::Kubectl],
             certificates,
         ),
+        trial("kubeconfigs_that_only_kubectl_refuses_are_clear", &[Need::Kubectl], used_here_alone),
     ]
 }
 
@@ -192,6 +193,35 @@ fn as_kubectl() {
     merged(&setting);
     let own = Setting::new(None, self_signed);
     assert!(own.both("self-signed", &own.config("certificate-authority: cert.pem", "token: t")).is_some());
+}
+
+fn used_here_alone() {
+    let clients = tempfile::tempdir().unwrap();
+    let client = signed_by_ca(clients.path(), &["client"]);
+    let setting = Setting::new(Some(&client.ca), signed_by_ca);
+    let data = |path: &Path| STANDARD.encode(std::fs::read(path).unwrap());
+    let (cert, key) = (data(&client.cert), data(&client.key));
+    let shown = format!("client-certificate-data: {cert}, client-key-data: {key}");
+    let ca = "certificate-authority: ca.pem";
+    let both_cas = format!("{ca}, certificate-authority-data: {}", data(&setting.path("ca.pem")));
+    let credential = r#"{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": "t"}}"#;
+    script(setting.folder.path(), "plugin", &format!("echo '{credential}'"));
+    let exec = |fields: &str| format!("{shown}, exec: {{command: ./plugin, {fields}}}");
+    let proxy = setting.runtime.block_on(Proxy::start(setting.server.address())).address;
+    for (cluster, user) in [
+        (ca, exec("apiVersion: client.authentication.k8s.io/v1")),
+        (ca, exec("apiVersion: client.authentication.k8s.io/v1alpha1, interactiveMode: Never")),
+        (ca, exec("apiVersion: client.authentication.k8s.io/v1beta1, interactiveMode: Never")),
+        (ca, format!("{shown}, client-certificate: nowhere.pem, client-key: nowhere.pem")),
+        (&both_cas, shown.clone()),
+        (&format!("{ca}, proxy-url: '{proxy}'"), shown.clone()),
+    ] {
+        let file = setting.path("config");
+        std::fs::write(&file, setting.config(cluster, &user)).unwrap();
+        let files = [file];
+        assert_eq!(setting.by_kubectl(&files), None, "{cluster}, {user}");
+        assert!(setting.by_cloakroom(&files).is_some(), "{cluster}, {user}");
+    }
 }
 
 /// Of several files the first one wins, piece by piece.

@@ -43,7 +43,8 @@ impl Address {
     /// The proxy of the environment on the way there.
     pub(super) fn proxy(&self, proxies: &Proxies) -> Result<Option<Proxy>, ProxyError> {
         let (scheme, host) = (self.0.scheme_str().unwrap_or_default(), self.0.host().unwrap_or_default());
-        proxies.to(scheme, host).map(Option::<&Proxy>::cloned).map_err(Clone::clone)
+        let port = self.0.port_u16().unwrap_or(if self.is_https() { 443 } else { 80 });
+        proxies.to(scheme, host, port).map(Option::<&Proxy>::cloned).map_err(Clone::clone)
     }
 }
 

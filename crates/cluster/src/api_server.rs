@@ -50,6 +50,7 @@ impl Default for Timeouts {
 pub struct ApiServer {
     client: Client,
     address: String,
+    proxy: Option<String>,
     credentials: String,
     call_timeout: Duration,
     /// Reads the files and builds the client again; `None` if the client was made elsewhere.
@@ -66,16 +67,20 @@ impl ApiServer {
     /// Like [`Self::connect`], with other timeouts.
     pub fn connect_with(access: &Access, timeouts: Timeouts) -> Result<Self, ConnectError> {
         let connection = Arc::new(Connection::open(access, timeouts)?);
-        let address = connection.address().to_owned();
-        let credentials = access.to_string();
-        let client = Arc::clone(&connection).client();
-        Ok(Self { client, address, credentials, call_timeout: timeouts.call, connection: Some(connection) })
+        Ok(Self {
+            client: Arc::clone(&connection).client(),
+            address: connection.address().to_owned(),
+            proxy: connection.proxy().map(ToString::to_string),
+            credentials: access.to_string(),
+            call_timeout: timeouts.call,
+            connection: Some(connection),
+        })
     }
 
     /// Uses a client that was made elsewhere, such as one that calls a server in this process.
     pub fn with_client(client: Client, address: &str, call_timeout: Duration) -> Self {
         let (address, credentials) = (address.to_owned(), "its client says".to_owned());
-        Self { client, address, credentials, call_timeout, connection: None }
+        Self { client, address, proxy: None, credentials, call_timeout, connection: None }
     }
 
     /// Returns the same API server with every call counted in `metrics`.
@@ -104,6 +109,14 @@ impl ApiServer {
     /// The address, without credentials.
     pub fn address(&self) -> &str {
         &self.address
+    }
+
+    /// The address with the proxy on the way there, for people.
+    pub fn way(&self) -> String {
+        match &self.proxy {
+            Some(proxy) => format!("{} through the proxy {proxy}", self.address),
+            None => self.address.clone(),
+        }
     }
 
     /// The source of the credentials, for people: `the pod's service account`.

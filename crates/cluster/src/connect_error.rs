@@ -43,7 +43,7 @@ pub enum ConnectError {
     /// The text is not an address of a proxy.
     #[error(transparent)]
     Proxy(#[from] ProxyError),
-    /// A credential plugin gave no credential. It is tried again.
+    /// A credential plugin cannot be used, or gave no credential.
     #[error("{plugin} {problem}")]
     Plugin {
         /// Names the plugin and its user.

@@ -21,6 +21,8 @@ use super::throttled::with_retry_after;
 use super::transport::Target;
 use cloakroom_core::reload::{Reload, Seen};
 use cloakroom_core::text::chain;
+use cloakroom_outbound::proxies::Proxy;
+use cloakroom_outbound::refusal::Refusal;
 
 /// How long before its expiry the credential of a plugin is renewed.
 const BEFORE_EXPIRY: SignedDuration = SignedDuration::from_secs(60);
@@ -32,6 +34,8 @@ pub(super) struct Connection {
     access: Access,
     timeouts: Timeouts,
     address: String,
+    /// The proxy on the way at the start.
+    proxy: Option<Proxy>,
     current: Mutex<Current>,
 }
 
@@ -57,7 +61,7 @@ pub(super) struct NoClient(String);
 pub(super) struct Built {
     client: Client,
     /// The proxy on the way, for messages.
-    proxy: Option<String>,
+    proxy: Option<Proxy>,
     by_plugin: bool,
     expires_at: Option<Timestamp>,
     /// Whether the API server had rejected the credential before this one.
@@ -76,14 +80,19 @@ impl Connection {
     pub(super) fn open(access: &Access, timeouts: Timeouts) -> Result<Self, ConnectError> {
         let reading = access.read()?;
         let (address, files) = (reading.address.clone(), Reload::new(reading.seen.clone()));
+        let proxy = reading.proxy.clone();
         let built = Built::of(&reading, None, timeouts)?;
         let newest = reading.plugin.is_none().then_some(built);
         let current = Current { newest, files, renewal: None, renewed: Instant::now(), failed: None };
-        Ok(Self { access: access.clone(), timeouts, address, current: Mutex::new(current) })
+        Ok(Self { access: access.clone(), timeouts, address, proxy, current: Mutex::new(current) })
     }
 
     pub(super) fn address(&self) -> &str {
         &self.address
+    }
+
+    pub(super) fn proxy(&self) -> Option<&Proxy> {
+        self.proxy.as_ref()
     }
 
     /// A client that sends all its requests through this connection.
@@ -251,7 +260,7 @@ impl Built {
             .map_err(|error| ConnectError::Setup { address: reading.address.clone(), why: chain(&*error) })?;
         Ok(Self {
             client,
-            proxy: reading.proxy.as_ref().map(ToString::to_string),
+            proxy: reading.proxy.clone(),
             by_plugin: reading.plugin.is_some(),
             expires_at: None,
             after_rejection: false,
@@ -269,12 +278,12 @@ impl Built {
 
     async fn send(&self, request: Request<Body>) -> kube::Result<Response<Body>> {
         let answer = self.client.send(request).await.map(with_retry_after);
-        answer.map_err(|error| match &self.proxy {
-            Some(proxy) => {
-                let detour = Detour { proxy: proxy.clone(), why: innermost(&error) };
-                kube::Error::Service(detour.into())
-            }
-            None => error,
+        answer.map_err(|error| {
+            let Some(proxy) = &self.proxy else { return error };
+            kube::Error::Service(match Refusal::of(&error, proxy) {
+                Some(refusal) => refusal.into(),
+                None => Detour { proxy: proxy.to_string(), why: innermost(&error) }.into(),
+            })
         })
     }
 }

@@ -6,6 +6,7 @@ use kube::core::Status;
 
 use super::connection::NoClient;
 use cloakroom_core::text::one_line;
+use cloakroom_outbound::refusal::Refusal;
 
 /// A call that had no answer, or an answer that is not a success.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -70,6 +71,9 @@ pub enum ApiFailure {
         /// The innermost cause: of the network, TLS or a file with credentials.
         why: String,
     },
+    /// The proxy on the way opened no connection, so nothing was sent.
+    #[error("the API server cannot be reached: no connection through the proxy {0}; {}", .0.advice())]
+    Proxy(Refusal),
     /// The answer does not have the expected form.
     #[error("the API server's answer is not understood: {why}")]
     Unreadable {
@@ -91,7 +95,7 @@ impl ApiFailure {
             Self::Refused { .. } => "other",
             Self::TimedOut { .. } => "timeout",
             Self::NoCredential { .. } => "no-credential",
-            Self::Unreachable { .. } => "unreachable",
+            Self::Unreachable { .. } | Self::Proxy(_) => "unreachable",
             Self::Unreadable { .. } => "unreadable",
         }
     }
@@ -131,6 +135,10 @@ impl From<kube::Error> for ApiFailure {
             kube::Error::Service(error) if error.is::<NoClient>() => {
                 Self::NoCredential { why: shortened(&error.to_string()) }
             }
+            kube::Error::Service(error) if error.is::<Refusal>() => match error.downcast() {
+                Ok(refusal) => Self::Proxy(*refusal),
+                Err(error) => Self::Unreachable { why: shortened(&error.to_string()) },
+            },
             error => Self::Unreachable { why: shortened(&innermost(&error)) },
         }
     }
@@ -144,7 +152,7 @@ pub(super) fn label_of(error: &kube::Error) -> &'static str {
     }
 }
 
-/// A call that went through a proxy and had no answer. It may be the proxy's fault as well as the API server's.
+/// A call that went through a proxy, which had opened a connection, and had no answer.
 #[derive(Debug, thiserror::Error)]
 #[error("through the proxy {proxy}: {why}")]
 pub(super) struct Detour {

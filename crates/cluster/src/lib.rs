@@ -11,6 +11,7 @@ mod failure;
 mod files;
 mod identity;
 mod plugin;
+mod program;
 mod reviews;
 mod throttled;
 mod transport;

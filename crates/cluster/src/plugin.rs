@@ -5,7 +5,6 @@
 use std::env;
 use std::io::ErrorKind;
 use std::path::Path;
-use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -17,8 +16,8 @@ use tokio::process::Command;
 use super::connect_error::ConnectError;
 use super::files::{self, Content};
 use super::identity::{ClientCertificate, Identity};
+use super::program::{self, Ended, RunError};
 use cloakroom_core::text::one_line;
-use cloakroom_core::time::format_duration;
 
 /// The longest text of a plugin in a message, in characters.
 const LONGEST: usize = 300;
@@ -55,93 +54,111 @@ struct Status {
 }
 
 impl Plugin {
-    /// Checks a plugin without starting it. The error is the end of a sentence about the kubeconfig.
-    pub(super) fn new(exec: &ExecConfig, cluster: &Cluster, name: String) -> Result<Self, String> {
-        if exec.interactive_mode == Some(ExecInteractiveMode::Always) {
-            return Err(format!("{name} must ask a question, and there is no person to answer"));
-        }
-        let Some(command) = exec.command.clone().filter(|command| !command.is_empty()) else {
-            return Err(format!("{name} has no command"));
-        };
+    /// Checks a plugin without starting it. `user` says whose it is, in the words after “the credential plugin”.
+    pub(super) fn new(exec: &ExecConfig, cluster: &Cluster, user: &str) -> Result<Self, ConnectError> {
+        let command = exec.command.clone().unwrap_or_default();
+        let quoted = if command.is_empty() { String::new() } else { format!("“{command}” ") };
         let cluster = exec.provide_cluster_info.then(|| ExecAuthCluster::try_from(cluster)).transpose();
-        let cluster = cluster
-            .map_err(|_| format!("its certificate-authority cannot be given to {name}, which asks for it"))?;
+        let (cluster, is_known) = cluster.map_or((None, false), |cluster| (cluster, true));
+        let name = format!("the credential plugin {quoted}{user}");
         let plugin = Self { name, command, exec: exec.clone(), cluster };
+        if plugin.command.is_empty() {
+            return Err(plugin.failed("has no command"));
+        }
+        if exec.interactive_mode == Some(ExecInteractiveMode::Always) {
+            let problem = "must ask a question (interactiveMode: Always), and there is no person to answer";
+            return Err(plugin.failed(problem));
+        }
+        if !is_known {
+            return Err(plugin.failed("asks for the cluster's certificate-authority, which cannot be read"));
+        }
         if !is_installed(&plugin.command) {
-            return Err(format!("{} {}", plugin.name, plugin.not_installed()));
+            return Err(plugin.failed(plugin.not_installed()));
         }
         Ok(plugin)
     }
 
     /// Runs the plugin, at most for the time `limit`. If the caller stops waiting, the plugin is ended.
     pub(super) async fn run(&self, limit: Duration) -> Result<Issued, ConnectError> {
-        let started = self.start().map_err(|error| match error.kind() {
-            ErrorKind::NotFound => self.failed(self.not_installed()),
-            _ => self.failed(format!("cannot be started: {error}")),
+        let ended = program::run(&mut self.started(), limit).await.map_err(|error| match error {
+            RunError::Start(error) if error.kind() == ErrorKind::NotFound => {
+                self.failed(self.not_installed())
+            }
+            error @ (RunError::TooLong(_) | RunError::TooMuch) => self.failed(format!("{error}: {BY_HAND}")),
+            error => self.failed(error.to_string()),
         })?;
-        let ended = tokio::time::timeout(limit, started.wait_with_output()).await.map_err(|_| {
-            let limit = format_duration(limit);
-            self.failed(format!("did not end within {limit}: run it by hand to see why"))
-        })?;
-        let out = ended.map_err(|error| self.failed(format!("cannot be read: {error}")))?;
-        if !out.status.success() {
-            return Err(self.failed(failed_run(&out)));
+        if !ended.status.success() {
+            return Err(self.failed(failed_run(&ended)));
         }
-        self.issued(&out.stdout)
-            .ok_or_else(|| self.failed("gave no usable credential: run it by hand to see why".to_owned()))
+        self.issued(&ended.stdout)
     }
 
-    fn start(&self) -> std::io::Result<tokio::process::Child> {
+    fn started(&self) -> Command {
         let mut spec = json!({"interactive": false});
         if let Some(cluster) = &self.cluster {
             spec["cluster"] = json!(cluster);
         }
         let info = json!({"kind": "ExecCredential", "apiVersion": self.exec.api_version, "spec": spec});
         let variables = self.exec.env.iter().flatten();
-        Command::new(&self.command)
+        let mut command = Command::new(&self.command);
+        command
             .args(self.exec.args.iter().flatten())
             .envs(variables.filter_map(|variable| Some((variable.get("name")?, variable.get("value")?))))
-            .env("KUBERNETES_EXEC_INFO", info.to_string())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
+            .env("KUBERNETES_EXEC_INFO", info.to_string());
+        command
     }
 
     /// Reads what the plugin printed: JSON or, from some plugins, YAML.
-    fn issued(&self, printed: &[u8]) -> Option<Issued> {
-        let credential: ExecCredential = serde_saphyr::from_slice(printed).ok()?;
-        let status = credential.status?;
-        let content = |text: String| Content { place: self.name.clone(), bytes: text.into_bytes() };
+    fn issued(&self, printed: &[u8]) -> Result<Issued, ConnectError> {
+        let credential: ExecCredential = serde_saphyr::from_slice(printed)
+            .map_err(|_| self.failed(format!("printed something else than an ExecCredential: {BY_HAND}")))?;
+        let status = credential.status.ok_or_else(|| {
+            self.failed(format!("printed an ExecCredential without a credential in it: {BY_HAND}"))
+        })?;
+        let content = |what: &str, text: String| Content {
+            place: format!("the {what} that {} gave", self.name),
+            bytes: text.into_bytes(),
+        };
+        let given = |text: Option<String>| text.filter(|text| !text.is_empty());
         let mut identity = Identity::default();
-        if let Some(token) = status.token.filter(|token| !token.is_empty()) {
-            identity.auth.token = Some(files::token(&content(token)).ok()?.into());
+        if let Some(token) = given(status.token) {
+            identity.auth.token = Some(files::token(&content("token", token))?.into());
         }
-        if let (Some(chain), Some(key)) = (status.client_certificate_data, status.client_key_data) {
-            identity.certificate = Some(ClientCertificate::read(&content(chain), &content(key)).ok()?);
+        identity.certificate = match (given(status.client_certificate_data), given(status.client_key_data)) {
+            (Some(chain), Some(key)) => {
+                let (chain, key) = (content("clientCertificateData", chain), content("clientKeyData", key));
+                Some(ClientCertificate::read(&chain, &key)?)
+            }
+            (None, None) => None,
+            (Some(_), None) => return Err(self.failed("gave a certificate without its key")),
+            (None, Some(_)) => return Err(self.failed("gave a key without its certificate")),
+        };
+        if identity.auth.token.is_none() && identity.certificate.is_none() {
+            return Err(self.failed("gave neither a token nor a certificate"));
         }
-        let is_empty = identity.auth.token.is_none() && identity.certificate.is_none();
-        (!is_empty).then_some(Issued { identity, expires_at: status.expiration_timestamp })
+        Ok(Issued { identity, expires_at: status.expiration_timestamp })
     }
 
-    fn failed(&self, problem: String) -> ConnectError {
-        ConnectError::Plugin { plugin: self.name.clone(), problem }
+    fn failed(&self, problem: impl Into<String>) -> ConnectError {
+        ConnectError::Plugin { plugin: self.name.clone(), problem: problem.into() }
     }
 
     fn not_installed(&self) -> String {
         let hint = self.exec.install_hint.as_deref().map(|hint| one_line(hint, LONGEST));
         let hint = hint.filter(|hint| !hint.is_empty()).map(|hint| format!(". Its hint: {hint}"));
-        format!("needs the program {}, which is not installed{}", self.command, hint.unwrap_or_default())
+        format!("is not installed{}", hint.unwrap_or_default())
     }
 }
 
+/// What to do about a plugin that does not say why it failed.
+const BY_HAND: &str = "run it by hand to see why";
+
 /// Shows stderr only: a plugin writes its messages there, and the credential to stdout.
-fn failed_run(out: &Output) -> String {
-    let said = String::from_utf8_lossy(&out.stderr);
+fn failed_run(ended: &Ended) -> String {
+    let said = String::from_utf8_lossy(&ended.stderr);
     match one_line(&said, LONGEST).as_str() {
-        "" => format!("failed ({}): run it by hand to see why", out.status),
-        said => format!("failed ({}): {said}", out.status),
+        "" => format!("failed ({}): {BY_HAND}", ended.status),
+        said => format!("failed ({}): {said}", ended.status),
     }
 }
 

@@ -41,7 +41,12 @@ impl Proxy {
             "socks5" | "socks5h" => SOCKS_PORT,
             _ => return Err(refused("its scheme is none of http, https, socks5, socks5h")),
         };
-        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        let (authority, behind) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+        if behind.contains('@') {
+            return Err(refused(
+                "it has an @ behind its host: write / as %2F, ? as %3F and # as %23 in a password",
+            ));
+        }
         let uri: Uri =
             format!("http://{authority}/").parse().map_err(|_| refused("it is not the address of a host"))?;
         let host = uri.host().unwrap_or_default();
@@ -66,6 +71,16 @@ impl Proxy {
     /// The address with everything that is in it, as HTTP clients take it. It can have a password in it.
     pub fn url(&self) -> &SecretText {
         &self.url
+    }
+
+    /// Whether the address has a user in it.
+    pub fn has_login(&self) -> bool {
+        self.url.expose().contains('@')
+    }
+
+    /// Whether it reads and answers requests that are not encrypted. A SOCKS proxy only passes bytes on.
+    pub fn speaks_http(&self) -> bool {
+        self.url.expose().starts_with("http")
     }
 
     /// The address without credentials, and the credentials apart from it.
@@ -99,8 +114,34 @@ impl fmt::Debug for Proxy {
 pub struct Proxies {
     http: Option<Result<Proxy, ProxyError>>,
     https: Option<Result<Proxy, ProxyError>>,
-    /// The destinations that are reached directly, separated by commas.
-    exempt: String,
+    /// The destinations that are reached directly.
+    exempt: Vec<Exempt>,
+}
+
+/// An entry of `NO_PROXY`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Exempt {
+    /// A domain, an address or a network, as the rules know it.
+    hosts: String,
+    /// `None` if all ports are meant.
+    port: Option<u16>,
+}
+
+impl Exempt {
+    /// Reads an entry. A full name may have a dot at its end, `*.example` is `.example`, an address of IPv6 may have
+    /// brackets, and a port may follow.
+    fn parse(entry: &str) -> Self {
+        let entry = entry.trim();
+        let port = entry.rsplit_once(':').and_then(|(hosts, port)| {
+            // An address of IPv6 without brackets has more colons.
+            let has_port = !hosts.contains(':') || hosts.ends_with(']');
+            Some((hosts, port.parse().ok().filter(|_| has_port)?))
+        });
+        let (hosts, port) = port.map_or((entry, None), |(hosts, port)| (hosts, Some(port)));
+        let hosts = hosts.trim_start_matches('[').trim_end_matches([']', '.']);
+        let hosts = if hosts.starts_with("*.") { &hosts[1..] } else { hosts };
+        Self { hosts: hosts.to_owned(), port }
+    }
 }
 
 impl Proxies {
@@ -123,40 +164,36 @@ impl Proxies {
         let proxy = |names: [&'static str; 2]| first(names).map(|(name, value)| Proxy::parse(&value, name));
         let all = proxy(["ALL_PROXY", "all_proxy"]);
         let exempt = first(["NO_PROXY", "no_proxy"]).map_or_else(String::new, |(_, list)| list);
-        let exempt: Vec<_> = exempt.split(',').map(without_decoration).collect();
         Self {
             http: proxy(["HTTP_PROXY", "http_proxy"]).or_else(|| all.clone()),
             https: proxy(["HTTPS_PROXY", "https_proxy"]).or(all),
-            exempt: exempt.join(","),
+            exempt: exempt.split(',').map(Exempt::parse).collect(),
         }
     }
 
-    /// The proxy to the host of a URL with this scheme; `None` if it is reached directly. This machine is always
-    /// reached directly, as in curl's and Go's defaults, because no proxy can reach it.
-    pub fn to(&self, scheme: &str, host: &str) -> Result<Option<&Proxy>, &ProxyError> {
+    /// The proxy to the host and port of a URL with this scheme; `None` if it is reached directly. This machine is
+    /// always reached directly, as in curl's and Go's defaults, because no proxy can reach it.
+    pub fn to(&self, scheme: &str, host: &str, port: u16) -> Result<Option<&Proxy>, &ProxyError> {
         let proxy = if scheme == Scheme::HTTPS.as_str() { &self.https } else { &self.http };
-        let proxy = proxy.as_ref().filter(|_| !is_loopback(host) && !self.is_exempt(host));
+        let proxy = proxy.as_ref().filter(|_| !is_loopback(host) && !self.is_exempt(host, port));
         proxy.map(Result::as_ref).transpose()
     }
 
-    fn is_exempt(&self, host: &str) -> bool {
+    fn is_exempt(&self, host: &str, port: u16) -> bool {
+        let at_port = self.exempt.iter().filter(|exempt| exempt.port.is_none_or(|only| only == port));
+        let list = at_port.map(|exempt| exempt.hosts.as_str()).collect::<Vec<_>>().join(",");
         let destination: Option<Uri> = format!("http://{}/", host.trim_end_matches('.')).parse().ok();
-        let rules = Matcher::builder().all("http://proxy").no(&self.exempt).build();
+        let rules = Matcher::builder().all("http://proxy").no(list).build();
         destination.is_some_and(|destination| rules.intercept(&destination).is_none())
     }
-}
-
-/// An entry of `NO_PROXY` as the rules know it: without the dot at a full name's end, and `*.example` as `.example`.
-fn without_decoration(entry: &str) -> &str {
-    let entry = entry.trim().trim_end_matches('.');
-    if entry.starts_with("*.") { &entry[1..] } else { entry }
 }
 
 /// Whether a URL's host is this machine: 127.0.0.0/8, `::1` or `localhost`.
 pub fn is_loopback(host: &str) -> bool {
     let address = host.trim_start_matches('[').trim_end_matches(']');
-    host.eq_ignore_ascii_case("localhost")
-        || address.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    let name = host.strip_suffix('.').unwrap_or(host);
+    name.eq_ignore_ascii_case("localhost")
+        || address.parse::<IpAddr>().is_ok_and(|address| address.to_canonical().is_loopback())
 }
 
 #[cfg(test)]
@@ -172,7 +209,7 @@ mod tests {
     #[test]
     fn each_scheme_has_its_variable_and_then_there_is_one_for_all() {
         let shown = |variables: &[(&str, &str)], scheme| {
-            proxies(variables).to(scheme, "a.example").unwrap().map(ToString::to_string)
+            proxies(variables).to(scheme, "a.example", 443).unwrap().map(ToString::to_string)
         };
         let all = ("all_proxy", "socks5://s");
         for (variables, scheme, expected) in [
@@ -199,7 +236,7 @@ mod tests {
     #[test]
     fn what_is_exempt_and_this_machine_are_reached_directly() {
         let is_direct = |list: &str, host: &str| {
-            proxies(&[("ALL_PROXY", "http://p:1"), ("no_proxy", list)]).to("https", host) == Ok(None)
+            proxies(&[("ALL_PROXY", "http://p:1"), ("no_proxy", list)]).to("https", host, 6443) == Ok(None)
         };
         for (list, host) in [
             (".cluster.local", "a.b.svc.cluster.local."),
@@ -211,6 +248,15 @@ mod tests {
             ("", "localhost"),
             ("", "127.3.2.1"),
             ("", "[::1]"),
+            ("", "localhost."),
+            ("", "[::ffff:127.0.0.1]"),
+            ("a.example:6443", "a.example"),
+            ("a.example.:6443", "b.a.example"),
+            ("10.1.2.3:6443", "10.1.2.3"),
+            ("[fd00::1]", "[fd00::1]"),
+            ("[fd00::1]:6443", "[fd00::1]"),
+            ("fd00::1", "[fd00::1]"),
+            ("fd00::/8", "[fd00::1]"),
         ] {
             assert!(is_direct(list, host), "{list}, {host}");
         }
@@ -219,6 +265,9 @@ mod tests {
             ("10.0.0.0/8", "11.1.2.3"),
             (".a.example", "b.example"),
             ("", "localhost.example"),
+            ("a.example:443", "a.example"),
+            ("[fd00::1]:443", "[fd00::1]"),
+            ("fd00::6443", "[fd00::]"),
         ] {
             assert!(!is_direct(list, host), "{list}, {host}");
         }
@@ -235,14 +284,17 @@ mod tests {
             "h:99999",
             "://h",
             "http://a@b@s3cret:",
+            "http://me:s3cret/1@p:1",
+            "http://me:3128/s3cret@p:1",
+            "http://me:3128?s3cret@p:1",
         ] {
             let proxies = proxies(&[("HTTPS_PROXY", text)]);
             // Where the variable is not used, it does no harm.
             assert_eq!(
-                (proxies.to("http", "a.example"), proxies.to("https", "localhost")),
+                (proxies.to("http", "a.example", 80), proxies.to("https", "localhost", 443)),
                 (Ok(None), Ok(None))
             );
-            let refused = proxies.to("https", "a.example").unwrap_err().to_string();
+            let refused = proxies.to("https", "a.example", 443).unwrap_err().to_string();
             assert!(
                 refused.starts_with("HTTPS_PROXY is not the address of a proxy (it"),
                 "{text}: {refused}"

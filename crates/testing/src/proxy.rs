@@ -1,8 +1,11 @@
 //! A proxy that leads every name to one address: for CONNECT, in clear or over TLS, and for SOCKS 5.
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
@@ -18,15 +21,20 @@ pub struct Proxy {
 impl Proxy {
     /// Listens, and leads all connections `to` this address.
     pub async fn start(to: SocketAddr) -> Self {
-        Self::listen(to, None).await
+        Self::listen(to, None, None).await
+    }
+
+    /// The same for those who show this `USER:PASSWORD`.
+    pub async fn start_with_login(to: SocketAddr, login: &'static str) -> Self {
+        Self::listen(to, None, Some(login)).await
     }
 
     /// The same over TLS.
     pub async fn start_tls(to: SocketAddr, tls: ServerConfig) -> Self {
-        Self::listen(to, Some(TlsAcceptor::from(Arc::new(tls)))).await
+        Self::listen(to, Some(TlsAcceptor::from(Arc::new(tls))), None).await
     }
 
-    async fn listen(to: SocketAddr, tls: Option<TlsAcceptor>) -> Self {
+    async fn listen(to: SocketAddr, tls: Option<TlsAcceptor>, login: Option<&'static str>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let asked = Arc::new(Mutex::new(Vec::new()));
@@ -38,10 +46,10 @@ impl Proxy {
                     // A client that goes away is none of the proxy's business.
                     let _ = match tls {
                         Some(tls) => match tls.accept(client).await {
-                            Ok(client) => lead(client, to, &kept).await,
+                            Ok(client) => lead(client, to, login, &kept).await,
                             Err(error) => Err(error),
                         },
-                        None => lead(client, to, &kept).await,
+                        None => lead(client, to, login, &kept).await,
                     };
                 });
             }
@@ -58,11 +66,16 @@ impl Proxy {
 async fn lead(
     mut client: impl AsyncRead + AsyncWrite + Unpin,
     to: SocketAddr,
+    login: Option<&str>,
     asked: &Mutex<Vec<String>>,
 ) -> std::io::Result<()> {
     const SOCKS: u8 = 5;
     let first = client.read_u8().await?;
-    let target = if first == SOCKS { socks(&mut client).await? } else { connect(&mut client, first).await? };
+    let target = if first == SOCKS {
+        socks(&mut client, login).await?
+    } else {
+        connect(&mut client, first, login).await?
+    };
     asked.lock().unwrap().push(target);
     let mut server = TcpStream::connect(to).await?;
     let opened: &[u8] = match first {
@@ -74,32 +87,63 @@ async fn lead(
 }
 
 /// The head of a CONNECT, which began with the byte `first`.
-async fn connect(client: &mut (impl AsyncRead + Unpin), first: u8) -> std::io::Result<String> {
+async fn connect(
+    client: &mut (impl AsyncRead + AsyncWrite + Unpin),
+    first: u8,
+    login: Option<&str>,
+) -> std::io::Result<String> {
     let mut head = vec![first];
     while !head.ends_with(b"\r\n\r\n") {
         head.push(client.read_u8().await?);
     }
-    Ok(String::from_utf8_lossy(&head).trim_end().to_owned())
+    let head = String::from_utf8_lossy(&head).trim_end().to_owned();
+    if login.is_some_and(|login| !head.contains(&format!("Basic {}", STANDARD.encode(login)))) {
+        client.write_all(b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n").await?;
+        return Err(ErrorKind::PermissionDenied.into());
+    }
+    Ok(head)
 }
 
-/// The destination of SOCKS 5 (RFC 1928), without a login.
-async fn socks(client: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> std::io::Result<String> {
+/// The destination of SOCKS 5 (RFC 1928), with a login as in RFC 1929.
+async fn socks(
+    client: &mut (impl AsyncRead + AsyncWrite + Unpin),
+    login: Option<&str>,
+) -> std::io::Result<String> {
     const ADDRESS: u8 = 1;
     const DOMAIN: u8 = 3;
-    let methods = client.read_u8().await?;
-    client.read_exact(&mut vec![0; methods.into()]).await?;
-    client.write_all(&[5, 0]).await?;
+    const LOGIN: u8 = 2;
+    let methods = short(client).await?;
+    match login {
+        None => client.write_all(&[5, 0]).await?,
+        Some(_) if !methods.contains(&LOGIN) => {
+            client.write_all(&[5, 0xff]).await?;
+            return Err(ErrorKind::PermissionDenied.into());
+        }
+        Some(login) => {
+            client.write_all(&[5, LOGIN]).await?;
+            client.read_u8().await?;
+            let shown = [short(client).await?, short(client).await?].join(&b':');
+            let is_right = shown == login.as_bytes();
+            client.write_all(&[1, u8::from(!is_right)]).await?;
+            if !is_right {
+                return Err(ErrorKind::PermissionDenied.into());
+            }
+        }
+    }
     let mut request = [0; 4];
     client.read_exact(&mut request).await?;
     let [5, 1, 0, kind] = request else { panic!("no connection is asked for: {request:?}") };
     let host = match kind {
         ADDRESS => std::net::Ipv4Addr::from(client.read_u32().await?).to_string(),
-        DOMAIN => {
-            let mut name = vec![0; client.read_u8().await?.into()];
-            client.read_exact(&mut name).await?;
-            String::from_utf8_lossy(&name).into_owned()
-        }
+        DOMAIN => String::from_utf8_lossy(&short(client).await?).into_owned(),
         kind => panic!("another kind of address: {kind}"),
     };
     Ok(format!("socks5 {host}:{}", client.read_u16().await?))
+}
+
+/// Bytes with their number before them.
+async fn short(client: &mut (impl AsyncRead + Unpin)) -> std::io::Result<Vec<u8>> {
+    let mut bytes = vec![0; client.read_u8().await?.into()];
+    client.read_exact(&mut bytes).await?;
+    Ok(bytes)
 }

@@ -105,7 +105,7 @@ impl Addresses {
         lines.extend(self.operational.map(|address| format!("health checks are on http://{address}")));
         lines.push(match &settings.cluster {
             Some(cluster) => {
-                format!("the API server at {} is asked about owners, as {}", cluster.address(), cluster.credentials())
+                format!("the API server at {} is asked about owners, as {}", cluster.way(), cluster.credentials())
             }
             None => format!(
                 "no API server is asked about owners: unused resources end after {}, used ones by their ttl or DELETE",

@@ -73,7 +73,7 @@ fn limits(settings: &ServeSettings) -> [Line; 5] {
 fn owners(settings: &ServeSettings) -> [Line; 3] {
     let asked = settings.cluster.as_ref().map_or_else(
         || "no API server: resources end only by time or by DELETE".to_owned(),
-        |cluster| format!("the API server at {} is asked, as {}", cluster.address(), cluster.credentials()),
+        |cluster| format!("the API server at {} is asked, as {}", cluster.way(), cluster.credentials()),
     );
     let namespaces = settings.http.namespaces.as_ref().map_or_else(|| "all".to_owned(), ToString::to_string);
     [("owners", asked), ("namespaces", namespaces), ("owner kinds", settings.http.owner_kinds.to_string())]

@@ -309,8 +309,7 @@ impl Part<'_, AuthInfo> {
 
     fn plugin(&self, cluster: &Cluster) -> Result<Option<Plugin>, ConnectError> {
         let Some(exec) = &self.of.exec else { return Ok(None) };
-        let plugin = Plugin::new(exec, cluster, format!("the credential plugin {}", self.name));
-        plugin.map(Some).map_err(|problem| self.file.refuse(problem))
+        Plugin::new(exec, cluster, &self.name).map(Some)
     }
 }
 

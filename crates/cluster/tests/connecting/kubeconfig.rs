@@ -260,7 +260,7 @@ async fn what_is_not_there_or_not_supported_is_said_and_no_secret_with_it() {
             None,
             &["client-certificate-data of the user “u”", "client-key"],
         ),
-        (good, plugin, None, &["the credential plugin of the user “u”", "ask"]),
+        (good, plugin, None, &["of the user “u”", "must ask a question"]),
         (good, "token: {s3cret: [}", None, &["YAML", "line 10"]),
     ] {
         let path = folder.write("kube/config", &config(cluster, user)).display().to_string();

@@ -66,12 +66,22 @@ async fn what_a_plugin_says_to_people_is_passed_on_and_nothing_else() {
     for (script, why) in [
         ("echo s3cret; exit 3", "failed (exit status: 3): run it by hand"),
         ("echo s3cret; echo 'log in first' >&2; exit 3", "failed (exit status: 3): log in first"),
-        ("echo '{s3cret'", "gave no usable credential"),
-        ("echo '{\"status\": {\"token\": \"two s3cret words\"}}'", "gave no usable credential"),
+        ("echo '{s3cret'", "printed something else than an ExecCredential"),
+        ("echo '{\"spec\": {}}'", "printed an ExecCredential without a credential"),
+        (r#"echo '{"status": {"token": "two s3cret words"}}'"#, "gave holds no bearer token"),
+        (r#"echo '{"status": {"token": ""}}'"#, "gave neither a token nor a certificate"),
+        (r#"echo '{"status": {"clientCertificateData": "s3cret"}}'"#, "gave a certificate without its key"),
+        (r#"echo '{"status": {"clientKeyData": "s3cret"}}'"#, "gave a key without its certificate"),
+        (
+            r#"echo '{"status": {"clientCertificateData": "s3cret", "clientKeyData": "s3cret"}}'"#,
+            "gave has no certificate in PEM form",
+        ),
+        ("yes s3cret", "printed more than 1 MiB: run it by hand"),
+        ("yes s3cret >&2", "printed more than 1 MiB: run it by hand"),
     ] {
         plugin(&folder, &of(&server), script);
         let said = no_credential(&folder, quick()).await;
-        assert!(said.starts_with("the credential plugin of the user “u” in "), "{said}");
+        assert!(said.contains("the credential plugin “") && said.contains("” of the user “u” in "), "{said}");
         assert!(said.contains(why) && !said.contains("s3cret") && !said.contains("API server"), "{said}");
     }
     assert!(server.requests().is_empty());
@@ -85,7 +95,7 @@ fn a_plugin_that_is_not_installed_is_named_with_its_hint() {
         folder.write("kube/config", &config("server: 'https://192.0.2.1'", &user));
         let said = refused(&access(&folder, None));
         assert!(said.contains(command.trim_start_matches("./")), "{said}");
-        assert!(said.contains("which is not installed") && said.contains(hint), "{said}");
+        assert!(said.contains("is not installed") && said.contains(hint), "{said}");
         assert_eq!(said.contains("Its hint"), !hint.is_empty(), "{said}");
     }
 }
@@ -98,6 +108,19 @@ async fn a_plugin_that_never_ends_is_ended_at_its_limit() {
     let timeouts = Timeouts { plugin: Duration::from_millis(300), ..quick() };
     let said = no_credential(&folder, timeouts).await;
     assert!(said.contains("did not end within 300ms: run it by hand"), "{said}");
+}
+
+#[tokio::test]
+async fn a_process_that_a_plugin_leaves_behind_is_not_waited_for() {
+    let folder = CredentialFolder::new();
+    let server = in_clear().await;
+    let script = format!("sleep 20 & echo $! >left; {}", prints("\"token\": \"t\""));
+    plugin(&folder, &of(&server), &script);
+    version(&ApiServer::connect_with(&access(&folder, None), quick()).unwrap()).await.unwrap();
+    assert_eq!(last_token(&server).as_deref(), Some("Bearer t"));
+    let left = std::fs::read_to_string(folder.path("left")).unwrap();
+    let stat = std::fs::read_to_string(Path::new("/proc").join(left.trim()).join("stat")).unwrap();
+    assert!(stat.contains("(sleep)"), "{stat}");
 }
 
 #[test]

@@ -96,7 +96,7 @@ async fn a_proxy_that_is_not_there_is_named_with_the_setting_that_names_it() {
     let of_config =
         call(&access(&folder, 6443, &format!("http://me:s3cret@{dead}"), Proxies::default())).await;
     let of_config = of_config.unwrap_err();
-    let named = format!("through the proxy http://{dead} (proxy-url of the cluster “c”");
+    let named = format!("no connection through the proxy http://{dead} (proxy-url of the cluster “c”");
     assert!(of_config.contains(&named) && of_config.contains("refused"), "{of_config}");
     let of_environment = call(&access(&folder, 6443, "", environment(&[("ALL_PROXY", &dead)]))).await;
     let of_environment = of_environment.unwrap_err();
@@ -105,4 +105,26 @@ async fn a_proxy_that_is_not_there_is_named_with_the_setting_that_names_it() {
         "{of_environment}"
     );
     assert!(!of_config.contains("s3cret"), "{of_config}");
+}
+
+#[tokio::test]
+async fn a_proxy_that_wants_a_login_gets_the_right_one_and_says_so_otherwise() {
+    let folder = CredentialFolder::new();
+    let server = behind_a_proxy(&folder).await;
+    let proxy = Proxy::start_with_login(server.address(), "me:s3cret").await.address;
+    let port = server.address().port();
+    for scheme in ["http", "socks5"] {
+        let called = async |login: &str| {
+            call(&access(&folder, port, &format!("{scheme}://{login}{proxy}"), Proxies::default())).await
+        };
+        called("me:s3cret@").await.unwrap();
+        for (login, says) in
+            [("", "it wants a user and a password"), ("me:wr0ng@", "it does not accept this user")]
+        {
+            let refused = called(login).await.unwrap_err();
+            assert!(refused.contains(says) && refused.contains("proxy-url of the cluster"), "{refused}");
+            assert!(!refused.contains("wr0ng"), "{refused}");
+        }
+    }
+    assert_eq!(server.requests().len(), 2);
 }

@@ -215,7 +215,10 @@ impl Watch {
         // kube's stream reports failures, and no success after them. A list of one object shows whether the API server
         // answers.
         let one = ListParams::default().limit(1);
-        let mut was_away = matches!(failure, ApiFailure::Unreachable { .. } | ApiFailure::TimedOut { .. });
+        let mut was_away = matches!(
+            failure,
+            ApiFailure::Unreachable { .. } | ApiFailure::Proxy(_) | ApiFailure::TimedOut { .. }
+        );
         while let Err(failure) = within(self.follower.settings.call_timeout, api.list(&one)).await {
             was_away = true;
             self.fail(&failure).await;

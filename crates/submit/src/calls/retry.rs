@@ -65,6 +65,7 @@ fn is_worth_another(failure: &ApiFailure, patience: Patience<'_>) -> bool {
         ApiFailure::Throttled { .. }
         | ApiFailure::Unreachable { .. }
         | ApiFailure::Refused { code: 500.., .. } => true,
+        ApiFailure::Proxy(refusal) => refusal.is_transient(),
         ApiFailure::TimedOut { .. } => patience.after_timeouts,
         _ => false,
     };

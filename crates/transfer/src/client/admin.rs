@@ -7,7 +7,7 @@ use reqwest::{Method, Response, Url};
 use serde::de::DeserializeOwned;
 
 use super::address::ServerAddress;
-use super::answer::{Answer, has_content_type};
+use super::answer::has_content_type;
 use super::failure::Failure;
 use super::http::HttpClient;
 use super::secret_file::AdminToken;
@@ -226,7 +226,7 @@ impl AdminClient {
 
     async fn read<T: DeserializeOwned>(&self, mut response: Response) -> Result<T, Failure> {
         if !response.status().is_success() {
-            return Err(Failure::Answered(Answer::read(response, &[self.token.expose()]).await));
+            return Err(self.http.answered(response, &[self.token.expose()]).await);
         }
         let foreign = || Failure::Foreign { why: "the server there is not a cloakroom server".to_owned() };
         if !has_content_type(response.headers(), "application/json") {

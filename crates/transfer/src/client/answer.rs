@@ -9,6 +9,7 @@ use reqwest::{Response, StatusCode, Url};
 use cloakroom_core::protocol::Word;
 use cloakroom_core::protocol::problem::{self, Code, Problem};
 use cloakroom_core::text;
+use cloakroom_outbound::proxies::Proxy;
 
 /// How much of an error's body is read.
 const MAX_BODY_BYTES: usize = 64 * 1024;
@@ -28,6 +29,9 @@ pub struct Answer {
     pub detail: String,
     /// How long the server wants the client to wait; `None` if it does not say.
     pub retry_after: Option<Duration>,
+    /// The proxy that may have answered in the server's place, because the request went through it unencrypted and the
+    /// answer is not from a cloakroom server.
+    pub proxy: Option<String>,
 }
 
 impl Answer {
@@ -36,12 +40,14 @@ impl Answer {
         self.code == Some(Word::Known(code))
     }
 
-    /// Reads an answer with a limited part of its body. Removes the request's `secrets` from the text.
-    pub(super) async fn read(response: Response, secrets: &[&str]) -> Self {
+    /// Reads an answer with a limited part of its body. Removes the request's `secrets` from the text. `proxy` is the one
+    /// that the request went through unencrypted.
+    pub(super) async fn read(response: Response, secrets: &[&str], proxy: Option<&Proxy>) -> Self {
         let (status, headers) = (response.status(), response.headers().clone());
         let base = response.url().clone();
         let body = bounded_body(response).await;
         let mut answer = Self::from_parts(status, &headers, &body, secrets);
+        answer.proxy = proxy.filter(|_| answer.code.is_none()).map(ToString::to_string);
         if status.is_redirection() {
             answer.detail = text::without(&redirection(&base, &headers), secrets).into_owned();
         }
@@ -57,16 +63,18 @@ impl Answer {
             _ => described(status, headers, &text::without(&String::from_utf8_lossy(body), secrets)),
         };
         let code = problem.map(|problem| shown(&problem.code)).filter(|code| !code.is_empty()).map(Word::of);
-        Self { status: status.as_u16(), code, detail, retry_after: retry_after(headers) }
+        Self { status: status.as_u16(), code, detail, retry_after: retry_after(headers), proxy: None }
     }
 }
 
 /// `the bundle is larger than … (413 too-large)`.
 impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.code {
-            Some(code) => write!(f, "{} ({} {code})", self.detail, self.status),
-            None => write!(f, "{} ({})", self.detail, self.status),
+        let Self { status, detail, .. } = self;
+        match (&self.code, &self.proxy) {
+            (Some(code), _) => write!(f, "{detail} ({status} {code})"),
+            (None, Some(proxy)) => write!(f, "{detail} ({status}, perhaps of the proxy {proxy})"),
+            (None, None) => write!(f, "{detail} ({status})"),
         }
     }
 }

@@ -7,7 +7,6 @@ use reqwest::header::{ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, ETAG, Head
 use reqwest::{RequestBuilder, Response, StatusCode, Url};
 
 use super::address::ServerAddress;
-use super::answer::Answer;
 use super::failure::Failure;
 use super::http::HttpClient;
 use cloakroom_core::protocol::{REPR_DIGEST, digest, v1};
@@ -82,7 +81,7 @@ impl HttpClient {
             Some((representation, offset)) => {
                 Ok(Download { representation, offset, response, http: self.clone() })
             }
-            None => Err(Failure::Answered(Answer::read(response, secrets).await)),
+            None => Err(self.answered(response, secrets).await),
         }
     }
 }

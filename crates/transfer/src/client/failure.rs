@@ -9,6 +9,7 @@ use rustls::CertificateError;
 use super::answer::{Answer, one_line};
 use cloakroom_core::time::format_duration;
 use cloakroom_outbound::proxies::Proxy;
+use cloakroom_outbound::refusal::Refusal;
 use cloakroom_outbound::trust::NO_ROOTS;
 
 /// The reason why one exchange with a server failed. The text says why, and [`Failure::advice`] what to check. Neither
@@ -52,13 +53,8 @@ pub enum Failure {
         why: String,
     },
     /// The proxy cannot be reached, or opens no connection.
-    #[error("no connection through the proxy {proxy}: {why}")]
-    Proxy {
-        /// The proxy's address without credentials, and the variable that names it.
-        proxy: String,
-        /// The reason, in words for the user.
-        why: String,
-    },
+    #[error("no connection through the proxy {0}")]
+    Proxy(Refusal),
     /// The variable that should name the proxy names none.
     #[error("{why}")]
     Unusable {
@@ -108,10 +104,10 @@ impl Failure {
             | Self::UnknownHost { .. }
             | Self::ConnectTimeout { .. }
             | Self::Unreachable { .. }
-            | Self::Proxy { .. }
             | Self::Broken { .. }
             | Self::Stalled { .. }
             | Self::NoAnswer { .. } => true,
+            Self::Proxy(refusal) => refusal.is_transient(),
             Self::Answered(answer) => matches!(answer.status, 408 | 429 | 502..=504),
             Self::UnknownIssuer
             | Self::WrongName { .. }
@@ -156,7 +152,7 @@ impl Failure {
                 "use a name from its certificate, or give it a certificate with this one as subjectAltName"
             }
             Self::Tls { .. } => "check that it speaks TLS at this address, and its certificate",
-            Self::Proxy { .. } => "check this variable, or add the server's host to NO_PROXY",
+            Self::Proxy(refusal) => refusal.advice(),
             Self::Broken { .. } | Self::Stalled { .. } | Self::NoAnswer { .. } => {
                 "check the network in between and the server's log"
             }
@@ -171,9 +167,13 @@ impl Failure {
 fn advice_on(answer: &Answer) -> Option<&'static str> {
     match answer.status {
         _ if answer.code.is_some() => None,
+        _ if answer.proxy.is_some() && answer.status != 407 => Some(
+            "check what this proxy allows and reaches, or add the server's host to NO_PROXY; if the answer is the server's, its \
+             log says more",
+        ),
         500..=599 => Some("check the server's log, and that its pod is ready"),
         407 => Some(
-            "a proxy wants a user and a password: write them into its variable, http://USER:PASSWORD@HOST:3128",
+            "write a user and a password that it accepts into its variable: http://USER:PASSWORD@HOST:3128",
         ),
         413 => Some(
             "a proxy in between takes no larger body: raise its limit (client_max_body_size of nginx, proxy-body-size of its \
@@ -197,7 +197,9 @@ pub(super) fn classify(error: &reqwest::Error, proxy: Option<&Proxy>, connect_ti
         let failure = connect_failure(error, connect_timeout);
         return match proxy {
             // Behind a proxy the host itself is looked up and reached by the proxy.
-            Some(proxy) => Failure::Proxy { proxy: proxy.to_string(), why: failure.to_string() },
+            Some(proxy) => Failure::Proxy(
+                Refusal::of(error, proxy).unwrap_or_else(|| Refusal::new(proxy, &failure.to_string())),
+            ),
             None => failure,
         };
     }
@@ -301,8 +303,14 @@ mod tests {
     #[test]
     fn only_failures_that_may_pass_are_tried_again() {
         let answered = |status| {
-            Failure::Answered(Answer { status, code: None, detail: String::new(), retry_after: None })
-                .is_transient()
+            Failure::Answered(Answer {
+                status,
+                code: None,
+                detail: String::new(),
+                retry_after: None,
+                proxy: None,
+            })
+            .is_transient()
         };
         let transient: Vec<u16> = (400..600).filter(|status| answered(*status)).collect();
         assert_eq!(transient, [408, 429, 502, 503, 504]);

@@ -10,9 +10,10 @@ use reqwest::{Client, ClientBuilder, Proxy, RequestBuilder, Response, Url};
 use rustls::ClientConfig;
 
 use super::address::shown;
+use super::answer::Answer;
 use super::failure::{Failure, classify};
 use super::tls::{self, TrustError, TrustedCertificates};
-use cloakroom_outbound::proxies::Proxies;
+use cloakroom_outbound::proxies::{self, Proxies, ProxyError};
 
 /// The program's name in requests.
 const USER_AGENT: &str = concat!("cloakroom/", env!("CARGO_PKG_VERSION"));
@@ -118,6 +119,15 @@ impl HttpClient {
         Ok(response)
     }
 
+    /// The failure that an unexpected answer is, without the request's `secrets`.
+    pub(super) async fn answered(&self, response: Response, secrets: &[&str]) -> Failure {
+        let url = response.url();
+        // Over TLS only the server itself can answer.
+        let in_clear = (url.scheme() == "http").then(|| proxy_to(&self.proxies, url));
+        let proxy = in_clear.and_then(|proxy| proxy.ok().flatten()).filter(|proxy| proxy.speaks_http());
+        Failure::Answered(Answer::read(response, secrets, proxy).await)
+    }
+
     /// Whether the staging server has answered so far. An error counts, too.
     pub(super) fn has_answered(&self) -> bool {
         self.has_answered.load(Ordering::Relaxed)
@@ -130,14 +140,17 @@ impl HttpClient {
 
     /// Classifies an error of reqwest.
     pub(super) fn failure(&self, error: &reqwest::Error) -> Failure {
-        let proxy = error
-            .url()
-            .map_or(Ok(None), |url| self.proxies.to(url.scheme(), url.host_str().unwrap_or_default()));
-        match proxy {
+        match error.url().map_or(Ok(None), |url| proxy_to(&self.proxies, url)) {
             Ok(proxy) => classify(error, proxy, self.timeouts.connect),
             Err(unusable) => Failure::Unusable { why: unusable.to_string() },
         }
     }
+}
+
+/// The proxy on the way to a URL.
+fn proxy_to<'a>(proxies: &'a Proxies, url: &Url) -> Result<Option<&'a proxies::Proxy>, &'a ProxyError> {
+    let (host, port) = (url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or_default());
+    proxies.to(url.scheme(), host, port)
 }
 
 /// The rule of all requests, also after a redirection. A request for which the environment names no usable proxy must not
@@ -145,7 +158,7 @@ impl HttpClient {
 fn through(proxies: Proxies) -> Proxy {
     const NOWHERE: &str = "http://127.0.0.1:0";
     Proxy::custom(move |url: &Url| {
-        let address = match proxies.to(url.scheme(), url.host_str()?) {
+        let address = match proxy_to(&proxies, url) {
             Ok(proxy) => proxy?.url().expose(),
             Err(_) => NOWHERE,
         };

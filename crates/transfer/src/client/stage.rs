@@ -362,7 +362,8 @@ mod tests {
     #[test]
     fn a_bundle_that_the_server_refuses_is_not_sent_again() {
         let answered = |status: &u16| {
-            let answer = Answer { status: *status, code: None, detail: String::new(), retry_after: None };
+            let answer =
+                Answer { status: *status, code: None, detail: String::new(), retry_after: None, proxy: None };
             is_worth_another(&Failure::Answered(answer))
         };
         assert_eq!((400..600).filter(answered).collect::<Vec<u16>>(), [408, 502, 503, 504]);

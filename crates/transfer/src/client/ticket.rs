@@ -5,7 +5,7 @@ use reqwest::{Method, RequestBuilder, Response};
 use serde::de::DeserializeOwned;
 
 use super::address::ServerAddress;
-use super::answer::{Answer, bounded_body, has_content_type};
+use super::answer::{bounded_body, has_content_type};
 use super::failure::Failure;
 use super::http::HttpClient;
 use cloakroom_core::protocol::problem::Code;
@@ -57,7 +57,7 @@ impl HttpClient {
             let response = self.ask(request.bearer_auth(&ticket.resource_secret)).await?;
             match response.status().as_u16() {
                 200..=299 | 404 | 410 => Ok(()),
-                _ => Err(Failure::Answered(Answer::read(response, &[&ticket.resource_secret]).await)),
+                _ => Err(self.answered(response, &[&ticket.resource_secret]).await),
             }
         })
         .await
@@ -69,12 +69,16 @@ impl HttpClient {
         secrets: &[&str],
     ) -> Result<T, Failure> {
         let request = request.header(ACCEPT, "application/json");
-        self.in_time(async { Self::read_json(self.ask(request).await?, secrets).await }).await
+        self.in_time(async { self.read_json(self.ask(request).await?, secrets).await }).await
     }
 
-    async fn read_json<T: DeserializeOwned>(response: Response, secrets: &[&str]) -> Result<T, Failure> {
+    async fn read_json<T: DeserializeOwned>(
+        &self,
+        response: Response,
+        secrets: &[&str],
+    ) -> Result<T, Failure> {
         if !response.status().is_success() {
-            return Err(Failure::Answered(Answer::read(response, secrets).await));
+            return Err(self.answered(response, secrets).await);
         }
         let is_json = has_content_type(response.headers(), "application/json");
         let body = bounded_body(response).await;

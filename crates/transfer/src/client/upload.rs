@@ -6,7 +6,7 @@ use reqwest::header::CONTENT_TYPE;
 use reqwest::{Response, Url};
 use tokio_util::sync::CancellationToken;
 
-use super::answer::{Answer, bounded_body, has_content_type};
+use super::answer::{bounded_body, has_content_type};
 use super::failure::Failure;
 use super::http::HttpClient;
 use super::packing::{Packed, Packing, Start};
@@ -77,17 +77,13 @@ pub(super) async fn upload(
         Ok(response) if response.status().is_success() => accepted(response, packing).await,
         Ok(response) => {
             let secrets: Vec<&str> = request.token.iter().map(UploadToken::expose).collect();
-            refused(response, packing, &secrets).await
+            // A refusal may come while the body is still being sent. It is read to its end before packing stops, because
+            // stopping breaks the connection.
+            let failure = http.answered(response, &secrets).await;
+            Err(aborted(failure, packing).await)
         }
         Err(failure) => Err(aborted(failure, packing).await),
     }
-}
-
-/// A refusal may come while the body is still being sent. It is read to its end before packing stops, because stopping
-/// breaks the connection.
-async fn refused(response: Response, packing: Packing, secrets: &[&str]) -> Result<Staged, AttemptError> {
-    let failure = Failure::Answered(Answer::read(response, secrets).await);
-    Err(aborted(failure, packing).await)
 }
 
 async fn aborted(failure: Failure, packing: Packing) -> AttemptError {

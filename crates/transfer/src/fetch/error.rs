@@ -214,7 +214,7 @@ fn staged_advice(failure: &Failure) -> Option<&'static str> {
         Failure::UnknownHost { .. } => Some(
             "check the staging server's name (its Service and namespace) and that this pod may ask the cluster's DNS",
         ),
-        Failure::Answered(answer) if answer.status >= 500 => {
+        Failure::Answered(answer) if answer.status >= 500 && answer.proxy.is_none() => {
             Some("check the staging server's pods and its log")
         }
         other => other.advice(),
@@ -223,6 +223,7 @@ fn staged_advice(failure: &Failure) -> Option<&'static str> {
 
 fn remote_advice(failure: &Failure) -> Option<&'static str> {
     match failure {
+        Failure::Answered(answer) if answer.proxy.is_some() => failure.advice(),
         Failure::Answered(answer) if matches!(answer.status, 401 | 403) => {
             Some("check that the address may be read without further credentials")
         }

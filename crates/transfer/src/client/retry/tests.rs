@@ -7,7 +7,7 @@ const SILENT: Failure = Failure::NoAnswer { after: Duration::from_secs(10) };
 
 fn answered(status: u16, code: &str, retry_after: Option<u64>) -> Failure {
     let (code, retry_after) = (Some(Word::of(code.to_owned())), retry_after.map(Duration::from_secs));
-    Failure::Answered(Answer { status, code, detail: "come again".to_owned(), retry_after })
+    Failure::Answered(Answer { status, code, detail: "come again".to_owned(), retry_after, proxy: None })
 }
 
 fn server() -> ServerAddress {
