@@ -66,8 +66,9 @@ const MEASURES: By = By::None("it measures, on a machine that does nothing else"
 const ANOTHER_TOOL: By = By::None("it is a tool of others, with a registry, a key or a service of theirs");
 
 pub const TABLE: &[Row] = &[
-    row(README, "Install", "$ tar", By::Chapter(INSTALL, "The binary")),
+    row(README, "cloakroom", "flowchart", By::Text),
     row(README, "Install", "cargo install", FROM_SOURCE),
+    row(README, "Install", "$ tar", By::Chapter(INSTALL, "The binary")),
     row(README, "Try it", "$ ", By::Reader),
     row(README, "Try it", "cargo test", By::Test(".ci/run")),
     row(README, "Stage and fetch", "$ cloakroom fetch", By::Reader),
