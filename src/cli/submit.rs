@@ -119,7 +119,7 @@ const GROUPS: [(&str, &[(&str, &str)]); 4] = [
 const AFTER: &str = "\
 Local files:
   Jars, files, archives and scripts of this machine travel through a staging
-  server, which these settings name (all: docs/submit-reference.md):
+  server, which these settings name (all: docs/reference/keys.md):
   --conf spark.kubernetes.resourceStagingServer.uri=URL
       Its address [env: CLOAKROOM_SERVER]
   --conf spark.kubernetes.resourceStagingServer.internal.uri=URL

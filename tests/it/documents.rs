@@ -48,14 +48,14 @@ fn every_error_code_is_in_the_api_page_with_its_status() {
 #[test]
 fn every_flag_is_documented_with_its_environment_name_and_default() {
     for (command, path, section) in [
-        ("serve", "docs/operations.md", "Flags"),
+        ("serve", "docs/reference/flags.md", "Flags"),
         ("stage", "docs/clients.md", "Flags of stage"),
         ("fetch", "docs/clients.md", "Flags of fetch"),
         ("submit", "docs/submit-reference.md", "Options"),
-        ("ls", "docs/operations.md", "Flags of ls"),
-        ("show", "docs/operations.md", "Flags of show"),
-        ("rm", "docs/operations.md", "Flags of rm"),
-        ("clean", "docs/operations.md", "Flags of clean"),
+        ("ls", "docs/reference/flags.md", "Flags of ls"),
+        ("show", "docs/reference/flags.md", "Flags of show"),
+        ("rm", "docs/reference/flags.md", "Flags of rm"),
+        ("clean", "docs/reference/flags.md", "Flags of clean"),
     ] {
         assert_nothing(&about_flags(&page(path), section, &flags_of(command)));
     }
@@ -67,7 +67,7 @@ fn every_metric_is_documented_with_its_type_and_labels() {
     let registered = metrics::registered();
     // What is registered and never happens in that test would be documented by nobody.
     assert_eq!(exported.len(), registered.len(), "{:?}\n{registered:?}", exported.keys());
-    assert_nothing(&metrics::about(&page("docs/operations.md"), &exported));
+    assert_nothing(&metrics::about(&page("docs/reference/metrics-and-logs.md"), &exported));
 }
 
 #[test]

@@ -46,7 +46,7 @@ fn the_pages_make_the_secret_with_the_keys_that_the_server_reads() {
         .collect();
     assert_eq!(mounted.len(), 2);
     for page in
-        ["README.md", "docs/operations.md", "charts/cloakroom/README.md", "manifests/base/deployment.yaml"]
+        ["README.md", "docs/deploy.md", "charts/cloakroom/README.md", "manifests/base/deployment.yaml"]
     {
         let page_text = std::fs::read_to_string(project().join(page)).unwrap();
         let (_, command) =
@@ -114,7 +114,7 @@ fn probes_ask_for_what_is_served() {
 
 #[test]
 fn every_overlay_is_a_component_and_documented() {
-    let page = std::fs::read_to_string(project().join("docs/operations.md")).unwrap();
+    let page = std::fs::read_to_string(project().join("docs/deploy.md")).unwrap();
     let overlays = folders("overlays");
     assert_eq!(overlays, folders("components"));
     for name in overlays {
@@ -126,7 +126,7 @@ fn every_overlay_is_a_component_and_documented() {
             components.push("../../components/tls".to_owned());
         }
         assert_eq!(overlay["components"], serde_json::json!(components));
-        assert!(page.contains(&format!("\n| `{name}` |")), "docs/operations.md has no row for {name}");
+        assert!(page.contains(&format!("\n| `{name}` |")), "docs/deploy.md has no row for {name}");
     }
 }
 
@@ -188,14 +188,14 @@ fn an_alert_comes_before_every_refusal_that_concerns_all() {
     let is_left_out = |of: &str| {
         left_out.iter().any(|word| word.strip_suffix(".*").map_or(*word == of, |start| of.starts_with(start)))
     };
-    let page = std::fs::read_to_string(project().join("docs/operations.md")).unwrap();
+    let page = std::fs::read_to_string(project().join("docs/reference/metrics-and-logs.md")).unwrap();
     let (_, limits) = page.split_once("\n### Limits\n").unwrap();
     let rows: Vec<Vec<&str>> = limits.lines().take_while(|line| !line.starts_with('#')).map(cells).collect();
     for of in Limited::ALL.iter().map(|of| of.as_str()) {
         let word = format!("`{of}`");
         let row =
             rows.iter().find(|row| row.first().is_some_and(|cell| cell.split(", ").any(|of| of == word)));
-        let row = row.unwrap_or_else(|| panic!("docs/operations.md has no row for {word} under “Limits”"));
+        let row = row.unwrap_or_else(|| panic!("docs/reference/metrics-and-logs.md has no row for {word} under “Limits”"));
         let says = if is_left_out(of) { "no" } else { "yes" };
         assert_eq!(*row.last().unwrap(), says, "whether there is an alert for {word}");
     }

@@ -101,7 +101,7 @@ fn combinations(helm: &Helm) {
 
 /// The page has one example in both forms.
 fn as_the_page_says(helm: &Helm) {
-    let values = block("docs/operations.md", "With Helm", "image:");
+    let values = block("docs/deploy.md", "With Helm", "image:");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("values.yaml");
     std::fs::write(&file, values).unwrap();

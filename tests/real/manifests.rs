@@ -96,7 +96,7 @@ fn replacements() -> String {
 
 /// The kustomization of the operations page.
 pub fn of_the_page() -> String {
-    block("docs/operations.md", "In Kubernetes", "apiVersion: kustomize")
+    block("docs/deploy.md", "With kustomize", "apiVersion: kustomize")
 }
 
 fn as_the_page_says() {

@@ -31,7 +31,7 @@ const READERS: [(&str, &str); 8] = [
         "printf 'spark.kubernetes.resourceStagingServer.%s\n' 'port 10001' 'initialAccessExpirationTimeout 45m' >server.properties",
     ),
     (
-        "docs/operations.md",
+        "docs/administer.md",
         "serve
          for bytes in 13001747 2500000 2500001 2500002; do head -c $bytes /dev/urandom >$bytes.gz; done
          cloakroom stage -q -n etl -l spark-app-selector=spark-1f6b -l spark-role=driver 13001747.gz >ticket.json

@@ -11,7 +11,7 @@ use cloakroom_staging::{
     CapacityLimits, LEAST_CHARGE, Limits, OWNER_MEMORY_BYTES, Share, TOMBSTONES_FOR_EACH,
 };
 
-/// Memory of one resource without its owner's labels. tests/real/limits.rs measures it, and docs/operations.md quotes
+/// Memory of one resource without its owner's labels. tests/real/limits.rs measures it, and docs/deploy.md quotes
 /// it.
 const RESOURCE_MEMORY_BYTES: u64 = 1 << 10;
 

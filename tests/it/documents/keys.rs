@@ -1,4 +1,4 @@
-//! The tables of keys in docs/submit-reference.md are those of the registry, and no key is written anywhere else.
+//! The tables of keys in docs/reference/keys.md are those of the registry, and no key is written anywhere else.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ const OF_OLD_FILES: &str = "properties file";
 
 #[test]
 fn the_reference_page_of_submit_has_the_tables_of_the_registry() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/submit-reference.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/keys.md");
     let page = std::fs::read_to_string(&path).unwrap();
     let (before, rest) = page.split_once(BEGIN).expect("the page has no place for the tables");
     let (_, after) = rest.split_once(END).expect("the tables have no end");
@@ -35,7 +35,7 @@ fn tables() -> String {
 
 fn text(table: &Table) -> String {
     let mut text =
-        format!("### {}\n\n| key | value | default | what it does |\n|---|---|---|---|\n", table.title);
+        format!("## {}\n\n| key | value | default | what it does |\n|---|---|---|---|\n", table.title);
     for entry in table.entries {
         let default = entry.default.map_or("–".to_owned(), quoted);
         // Writing to a String does not fail.

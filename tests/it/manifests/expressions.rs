@@ -9,10 +9,10 @@ pub type Metrics = BTreeMap<String, BTreeSet<String>>;
 /// Labels that come from the scrape and from histograms, not from the server.
 const OF_THE_TARGET: [&str; 4] = ["namespace", "pod", "job", "le"];
 
-/// The metrics of the table under “Metrics” in docs/operations.md, with their labels: each is the first word in code of
+/// The metrics of the table under “Metrics” in docs/reference/metrics-and-logs.md, with their labels: each is the first word in code of
 /// a part of the third column.
 pub fn documented_metrics() -> Metrics {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/operations.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/metrics-and-logs.md");
     let page = std::fs::read_to_string(page).unwrap();
     let (_, chapter) = page.split_once("\n## Metrics\n").unwrap();
     let chapter = chapter.split("\n## ").next().unwrap();

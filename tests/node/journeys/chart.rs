@@ -83,7 +83,7 @@ fn of_this_release(line: &str) -> String {
 /// The pod says why, and Helm brings back what ran before.
 fn a_bad_upgrade_ends_by_itself() {
     let [upgrade, describe] = ["helm upgrade", "kubectl describe"]
-        .map(|line| of_this_release(&block("docs/operations.md", "When an upgrade fails", line)));
+        .map(|line| of_this_release(&block("docs/run.md", "When an upgrade fails", line)));
     // With the values of this release alone, and with less patience than an admin has.
     let upgrade =
         upgrade.replace("-f values.yaml", "--reuse-values").replace("--timeout 2m", "--timeout 30s");

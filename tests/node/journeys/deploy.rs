@@ -57,7 +57,7 @@ fn readme() {
     ] {
         assert!(said.contains(line), "no “{line}” in:\n{said}");
     }
-    let listed = laptop(&block("docs/operations.md", "Administration", "kubectl exec")).stdout;
+    let listed = laptop(&block("docs/administer.md", "Administer", "kubectl exec")).stdout;
     assert!(listed.contains("Pod/app=demo"), "{listed}");
 }
 

@@ -10,7 +10,7 @@ use super::{everything, manifests, render_own};
 const MOVES: [&str; 3] =
     ["namespace: team-a", "namePrefix: theirs-", "namespace: team-a\nnamePrefix: theirs-"];
 
-/// A namespace would move the Roles of this overlay, as docs/operations.md says.
+/// A namespace would move the Roles of this overlay, as docs/deploy.md says.
 const FIXED: &str = "namespaced";
 
 pub fn every_overlay_can_be_moved_and_renamed() {

@@ -16,7 +16,7 @@ use libtest_mimic::Trial;
 use super::member::with_kubectl;
 use crate::api_server::shared;
 
-const PAGE: &str = "docs/operations.md";
+const PAGE: &str = "docs/run.md";
 const CHAPTER: &str = "Change tokens and certificate";
 const NAMESPACE: &str = "rotation";
 

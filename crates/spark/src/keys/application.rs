@@ -15,7 +15,7 @@ keys! { "The application":
     APP_NAME: String = text("spark.app.name").or("the main class, or the file's name");
     /// where everything is created
     NAMESPACE: String = namespace("spark.kubernetes.namespace").or("default").substituted();
-    /// jars; those of this machine are [staged](submit.md#local-files) or copied, the driver gets the others
+    /// jars; those of this machine are [staged](../submit.md#local-files) or copied, the driver gets the others
     /// unchanged
     JARS: String = list("spark.jars").file();
     /// files for the working directories, likewise
@@ -47,7 +47,7 @@ keys! { "The application":
     DYNAMIC_ALLOCATION: bool = bare_boolean("spark.dynamicAllocation.enabled").or("false");
     /// whether the driver keeps executors as long as their shuffle files are needed
     SHUFFLE_TRACKING: bool = boolean("spark.dynamicAllocation.shuffleTracking.enabled").or("true");
-    /// `true` only gives a warning ([why](submit.md#dynamic-allocation-without-a-shuffle-service))
+    /// `true` only gives a warning ([why](../submit.md#dynamic-allocation-without-a-shuffle-service))
     SHUFFLE_SERVICE: bool = boolean("spark.shuffle.service.enabled").or("false");
     /// refused, because it is for Spark Connect
     REMOTE: String = text("spark.remote");

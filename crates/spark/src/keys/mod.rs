@@ -1,6 +1,6 @@
 //! The registry of all configuration keys: Spark's own that matter while submitting, kubespark's, and cloakroom's.
 //!
-//! Code reads a key through its entry here. The tables of keys in docs/submit-reference.md are made from the entries;
+//! Code reads a key through its entry here. The tables of keys in docs/reference/keys.md are made from the entries;
 //! each file here makes one table.
 
 mod always_set;

@@ -24,7 +24,7 @@ keys! { "Keys of cloakroom":
     /// file with the upload token of the staging server
     CLOAKROOM_UPLOAD_TOKEN_FILE: String = text("spark.kubernetes.cloakroom.uploadTokenFile").file();
     /// a real spark-submit, which
-    /// [runs everything except Kubernetes in cluster mode](submit.md#in-front-of-a-real-spark-submit);
+    /// [runs everything except Kubernetes in cluster mode](../submit.md#in-front-of-a-real-spark-submit);
     /// the variable `CLOAKROOM_SPARK_SUBMIT` wins over it
     CLOAKROOM_SPARK_SUBMIT: String = text("spark.kubernetes.cloakroom.sparkSubmit").file();
     /// how long to wait for a staging server that does not answer or is not ready

@@ -302,7 +302,7 @@ pub enum LedgerError {
     /// The database could not be opened.
     #[error(
         "cannot open the ledger {path}: check that the folder belongs to this user and that the file is a cloakroom ledger; \
-         if it is damaged, docs/operations.md says what to do (a lost or damaged ledger)"
+         if it is damaged, docs/run.md says what to do (a lost or damaged ledger)"
     )]
     Open {
         /// The path of the database.
@@ -314,7 +314,7 @@ pub enum LedgerError {
     /// The database is damaged, or was written by a version that this one does not know.
     #[error(
         "cannot bring the ledger {path} to this version's form: it may come from a newer cloakroom, or be damaged; \
-         start the newer version again, or do what docs/operations.md says (a lost or damaged ledger)"
+         start the newer version again, or do what docs/run.md says (a lost or damaged ledger)"
     )]
     Migrate {
         /// The path of the database.

@@ -50,7 +50,11 @@ const API: &str = "docs/api.md";
 const CI: &str = "docs/ci.md";
 const CLIENTS: &str = "docs/clients.md";
 const INSTALL: &str = "docs/install.md";
-const OPERATIONS: &str = "docs/operations.md";
+const ADMINISTER: &str = "docs/administer.md";
+const DEPLOY: &str = "docs/deploy.md";
+const FLAGS: &str = "docs/reference/flags.md";
+const LOGS: &str = "docs/reference/metrics-and-logs.md";
+const RUN: &str = "docs/run.md";
 const OPERATOR: &str = "docs/spark-operator.md";
 const SUBMIT: &str = "docs/submit.md";
 const TROUBLES: &str = "docs/submit-troubleshooting.md";
@@ -194,27 +198,27 @@ pub const TABLE: &[Row] = &[
     row("docs/kueue.md", "Jobs of the Spark Operator", "metadata:", By::Text),
     row("docs/migrating.md", "From kubespark's resource staging server", "containers:", By::Text),
     row("docs/migrating.md", "From kubespark's resource staging server", "$ ", By::Reader),
-    row(OPERATIONS, "Properties file", "WARN", By::Text),
-    row(OPERATIONS, "Start, stop, upgrade", "INFO", By::Text),
-    row(OPERATIONS, "Logs", "", By::Text),
-    row(OPERATIONS, "Administration", "kubectl exec", By::Test("tests/node/journeys/deploy.rs")),
-    row(OPERATIONS, "ls", "$ ", By::Reader),
-    row(OPERATIONS, "show", "$ ", By::Reader),
-    row(OPERATIONS, "rm", "$ ", By::Reader),
-    row(OPERATIONS, "clean", "$ ", By::Reader),
-    row(OPERATIONS, "Exit codes, JSON and YAML", "# what is larger", By::Reader),
-    row(OPERATIONS, "In Kubernetes", "openssl", By::Chapter(README, "Deploy")),
-    row(OPERATIONS, "In Kubernetes", "apiVersion: kustomize", By::Test("tests/real/manifests.rs")),
-    row(OPERATIONS, "With Helm", "image:", By::Test("tests/real/chart.rs")),
+    row(FLAGS, "Properties file", "WARN", By::Text),
+    row(RUN, "Start, stop, upgrade", "INFO", By::Text),
+    row(LOGS, "Logs", "", By::Text),
+    row(ADMINISTER, "Administer", "kubectl exec", By::Test("tests/node/journeys/deploy.rs")),
+    row(ADMINISTER, "ls", "$ ", By::Reader),
+    row(ADMINISTER, "show", "$ ", By::Reader),
+    row(ADMINISTER, "rm", "$ ", By::Reader),
+    row(ADMINISTER, "clean", "$ ", By::Reader),
+    row(ADMINISTER, "Exit codes, JSON and YAML", "# what is larger", By::Reader),
+    row(DEPLOY, "With kustomize", "openssl", By::Chapter(README, "Deploy")),
+    row(DEPLOY, "With kustomize", "apiVersion: kustomize", By::Test("tests/real/manifests.rs")),
+    row(DEPLOY, "With Helm", "image:", By::Test("tests/real/chart.rs")),
     row(
-        OPERATIONS,
+        DEPLOY,
         "With Helm",
         "helm upgrade",
         By::None("it needs a registry, as the chapter “Install” of the chart's page"),
     ),
-    row(OPERATIONS, "When an upgrade fails", "helm upgrade", By::Test("tests/node/journeys/chart.rs")),
-    row(OPERATIONS, "When an upgrade fails", "kubectl describe", By::Test("tests/node/journeys/chart.rs")),
-    row(OPERATIONS, "Change tokens and certificate", "", By::Test("tests/real/pages/rotation.rs")),
+    row(RUN, "When an upgrade fails", "helm upgrade", By::Test("tests/node/journeys/chart.rs")),
+    row(RUN, "When an upgrade fails", "kubectl describe", By::Test("tests/node/journeys/chart.rs")),
+    row(RUN, "Change tokens and certificate", "", By::Test("tests/real/pages/rotation.rs")),
     row("docs/security.md", "Who uploaded", "name=alice", By::Text),
     row(OPERATOR, "Stage and apply", "apiVersion:", By::Test("tests/node/journeys/operator.rs")),
     row(OPERATOR, "Stage and apply", "export", By::Test("tests/node/journeys/operator.rs")),
