@@ -72,7 +72,11 @@ pub enum ApiFailure {
         why: String,
     },
     /// The proxy on the way opened no connection, so nothing was sent.
-    #[error("the API server cannot be reached: no connection through the proxy {0}; {}", .0.advice())]
+    #[error(
+        "the API server cannot be reached: no connection through the proxy {refusal}; {advice}",
+        refusal = .0,
+        advice = .0.advice()
+    )]
     Proxy(Refusal),
     /// The answer does not have the expected form.
     #[error("the API server's answer is not understood: {why}")]

@@ -167,7 +167,7 @@ impl Proxies {
         Self {
             http: proxy(["HTTP_PROXY", "http_proxy"]).or_else(|| all.clone()),
             https: proxy(["HTTPS_PROXY", "https_proxy"]).or(all),
-            exempt: exempt.split(',').map(Exempt::parse).collect(),
+            exempt: exempt.split(',').map(Exempt::parse).filter(|exempt| !exempt.hosts.is_empty()).collect(),
         }
     }
 

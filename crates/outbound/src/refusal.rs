@@ -21,8 +21,12 @@ pub struct Refusal {
 impl Refusal {
     /// Looks for a proxy's fault among the causes of an error; `None` if the proxy did its work.
     pub fn of(error: &(dyn Error + 'static), proxy: &Proxy) -> Option<Self> {
-        let causes = std::iter::successors(Some(error), |error| error.source());
-        let causes: Vec<_> = causes.map(ToString::to_string).collect();
+        let mut causes = vec![error.to_string()];
+        let mut next = error.source();
+        while let Some(cause) = next {
+            causes.push(cause.to_string());
+            next = cause.source();
+        }
         let said = causes.iter().find_map(|cause| {
             cause.strip_prefix("tunnel error: ").or_else(|| cause.strip_prefix("SOCKS error: "))
         })?;

@@ -198,7 +198,7 @@ impl Watch {
 
     fn recovered(&mut self) {
         self.failures.end();
-        if self.enter(WatchState::Ready, None) {
+        if self.enter(WatchState::Ready, None) && !self.is_told(WatchState::Ready) {
             tracing::info!(kind = %self.follower.kind, namespace = self.scope().namespace, "owners are known again");
         }
     }
@@ -240,7 +240,7 @@ impl Watch {
         if matches!(failure, ApiFailure::Expired { .. }) {
             tracing::info!(kind = %self.follower.kind, namespace, error = %failure, "owners are listed anew");
             self.enter(WatchState::Starting, Some(failure));
-        } else if self.enter(state, Some(failure)) {
+        } else if self.enter(state, Some(failure)) && !self.is_told(state) {
             tracing::warn!(
                 kind = %self.follower.kind, namespace, error = %failure,
                 "owners cannot be watched; resources that are staged for them stay"
@@ -252,6 +252,11 @@ impl Watch {
     fn enter(&self, state: WatchState, failure: Option<&ApiFailure>) -> bool {
         let follower = &self.follower;
         follower.set(self.scope(), self.source, |record| record.enter(state, failure, &*follower.clock))
+    }
+
+    /// Whether the first watch of pods has told this state already, so that the second one need not.
+    fn is_told(&self, state: WatchState) -> bool {
+        self.source == Source::Unfinished && self.scope().record(Source::All).state == state
     }
 
     async fn rest(&mut self, asked: Option<Duration>) {

@@ -75,7 +75,7 @@ pub enum AdminError {
         /// The server's address.
         server: String,
         /// The failure of the exchange.
-        failure: Failure,
+        failure: Box<Failure>,
     },
 }
 
@@ -91,7 +91,8 @@ impl AdminError {
     }
 
     fn has_code(&self, code: Code) -> bool {
-        matches!(self, Self::Failed { failure: Failure::Answered(answer), .. } if answer.has_code(code))
+        let Self::Failed { failure, .. } = self else { return false };
+        matches!(&**failure, Failure::Answered(answer) if answer.has_code(code))
     }
 }
 
@@ -220,7 +221,7 @@ impl AdminClient {
         answered.map_err(|failure| AdminError::Failed {
             what: what.to_owned(),
             server: self.server.to_string(),
-            failure,
+            failure: Box::new(failure),
         })
     }
 

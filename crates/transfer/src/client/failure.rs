@@ -197,9 +197,11 @@ pub(super) fn classify(error: &reqwest::Error, proxy: Option<&Proxy>, connect_ti
         let failure = connect_failure(error, connect_timeout);
         return match proxy {
             // Behind a proxy the host itself is looked up and reached by the proxy.
-            Some(proxy) => Failure::Proxy(
-                Refusal::of(error, proxy).unwrap_or_else(|| Refusal::new(proxy, &failure.to_string())),
-            ),
+            Some(proxy) => {
+                let told =
+                    Refusal::of(error, proxy).filter(|_| matches!(failure, Failure::Unreachable { .. }));
+                Failure::Proxy(told.unwrap_or_else(|| Refusal::new(proxy, &failure.to_string())))
+            }
             None => failure,
         };
     }
