@@ -27,6 +27,7 @@ const OTHERS: &[(&str, &str, &str)] = &[
     ("service.type", "\"LoadBalancer\"", "base"),
     ("service.nodePort", "31001", "nodeport"),
     ("service.annotations", "{\"a\": \"b\"}", "base"),
+    ("service.loadBalancerSourceRanges", "[\"192.0.2.0/24\"]", "base"),
     ("tls.existingSecret", "\"other\"", "base"),
     ("tls.certManager.issuerRef", "{\"name\": \"ca\"}", "base"),
     ("tls.certManager", "{\"issuerRef\": {\"name\": \"ca\"}, \"dnsNames\": [\"a.example.com\"]}", "base"),
@@ -53,6 +54,14 @@ const OTHERS: &[(&str, &str, &str)] = &[
     ("nodeSelector", "{\"disk\": \"fast\"}", "base"),
     ("tolerations", "[{\"key\": \"storage\", \"operator\": \"Exists\"}]", "base"),
     ("affinity", "{\"nodeAffinity\": {}}", "base"),
+    (
+        "topologySpreadConstraints",
+        "[{\"maxSkew\": 1, \"topologyKey\": \"zone\", \"whenUnsatisfiable\": \"ScheduleAnyway\"}]",
+        "base",
+    ),
+    ("extraVolumes", "[{\"name\": \"ca\", \"configMap\": {\"name\": \"ca\"}}]", "base"),
+    ("extraVolumeMounts", "[{\"name\": \"ca\", \"mountPath\": \"/ca\"}]", "base"),
+    ("initContainers", "[{\"name\": \"chown\", \"image\": \"busybox\"}]", "base"),
     ("podLabels", "{\"team\": \"data\"}", "base"),
     ("podAnnotations", "{\"a\": \"b\"}", "base"),
     ("terminationGracePeriodSeconds", "60", "base"),
@@ -177,6 +186,10 @@ const WRONG: &[(&[&str], &str)] = &[
     (
         &["service.type=NodePort", "service.nodePort=10000"],
         "at '/service/nodePort': minimum: got 10,000, want 30,000",
+    ),
+    (
+        &["service.loadBalancerSourceRanges={192.0.2.0}"],
+        "at '/service/loadBalancerSourceRanges/0': '192.0.2.0' does not match pattern…",
     ),
     (&["service.nodePort=32768"], "at '/service/nodePort': maximum: got 32,768, want 32,767"),
     (&["namespaces={Spark}"], "at '/namespaces/0': 'Spark' does not match pattern…"),
