@@ -1,13 +1,15 @@
 //! `cloakroom fetch`, which init-containers run. All messages go to stderr.
 
+mod progress;
+
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context, bail};
+use progress::FetchProgress;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -15,7 +17,6 @@ use super::{UsageError, old_entrypoint, refuse, tell};
 use crate::cli::FetchArgs;
 
 use cloakroom_core::text::{chain, without_mark};
-use cloakroom_core::time::format_duration;
 use cloakroom_spark::{InitContainerProperties, Properties, keys};
 use cloakroom_transfer::bundle::UnpackLimits;
 use cloakroom_transfer::client::{HttpClient, Timeouts};
@@ -54,13 +55,9 @@ async fn fetch(args: &FetchArgs) -> anyhow::Result<ExitCode> {
     }
     let http = HttpClient::new(&job.ca_files, Timeouts::default())?;
     let stop = CancellationToken::new();
-    let fetching = fetch::run(
-        job.plan.clone(),
-        &http,
-        &job.options,
-        &stop,
-        Arc::new(Lines { timeout: job.options.timeout }),
-    );
+    let progress = Arc::new(FetchProgress::new(job.options.timeout));
+    let observer: Arc<dyn FetchObserver> = progress.clone();
+    let fetching = fetch::run(job.plan.clone(), &http, &job.options, &stop, observer);
     tokio::pin!(fetching);
     let (outcome, exit_code) = tokio::select! {
         outcome = &mut fetching => (outcome, ExitCode::SUCCESS),
@@ -69,6 +66,7 @@ async fn fetch(args: &FetchArgs) -> anyhow::Result<ExitCode> {
             (fetching.await, ExitCode::from(exit_code?))
         }
     };
+    progress.end();
     match outcome {
         Ok(reports) => {
             reports.iter().for_each(told);
@@ -231,19 +229,4 @@ fn read_ticket(path: &Path) -> anyhow::Result<String> {
     let cannot_be_read = || format!("--ticket names {}, which cannot be read", path.display());
     read.with_context(cannot_be_read)?;
     String::from_utf8(without_mark(bytes)).map_err(|error| error.utf8_error()).with_context(cannot_be_read)
-}
-
-/// Prints one line for each event.
-struct Lines {
-    timeout: Duration,
-}
-
-impl FetchObserver for Lines {
-    fn retrying(&self, what: &str, why: &str) {
-        tell(&format!("{what}: {why}; trying again for up to {} in all", format_duration(self.timeout)));
-    }
-
-    fn starting_over(&self, what: &str, why: &str) {
-        tell(&format!("{what}: {why}; starting over"));
-    }
 }

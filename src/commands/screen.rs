@@ -17,6 +17,14 @@ const TICK: Duration = Duration::from_millis(250);
 /// The assumed width of a terminal that reports none.
 const COLUMNS: usize = 80;
 
+/// What follows the bar of a transfer: `120.00 MiB of 300.00 MiB, 85.00 MiB/s, 2s left`.
+const FIGURES: &str = "{bytes} of {total_bytes}, {bytes_per_sec}{left}";
+/// The width of the figures, with the prefix before the bar.
+const COLUMNS_OF_FIGURES: usize = 60;
+const LONGEST_BAR: usize = 40;
+/// A shorter bar shows too little to be useful.
+const SHORTEST_BAR: usize = 8;
+
 /// Clones share one screen.
 #[derive(Debug, Clone)]
 pub struct Screen {
@@ -78,4 +86,25 @@ pub fn template(style: &str) -> ProgressStyle {
 pub fn columns() -> usize {
     let size = tcgetwinsize(std::io::stderr()).ok();
     size.map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0).unwrap_or(COLUMNS)
+}
+
+/// The template of a transfer's line for this width. A narrow terminal shows the figures without the bar.
+pub fn transfer_style(columns: usize) -> String {
+    let room = columns.saturating_sub(COLUMNS_OF_FIGURES).min(LONGEST_BAR);
+    let bar = if room < SHORTEST_BAR { String::new() } else { format!("{{bar:{room}}} ") };
+    format!("{{prefix}}{bar}{FIGURES}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bar_takes_what_the_figures_leave() {
+        assert!(transfer_style(200).contains("{bar:40} {bytes}"));
+        assert!(transfer_style(80).contains("{bar:20} {bytes}"));
+        for columns in [40, 67] {
+            assert_eq!(transfer_style(columns), format!("{{prefix}}{FIGURES}"));
+        }
+    }
 }

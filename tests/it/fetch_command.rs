@@ -9,8 +9,10 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use cloakroom_core::protocol::digest::to_hex;
 use cloakroom_testing::bundles::tgz;
+use cloakroom_testing::noise::noise;
 use cloakroom_testing::process::{command, stderr};
 use cloakroom_testing::scripted::{Answer, Reply, Scripted, ServedFile, closed_port};
+use cloakroom_testing::terminal::Terminal;
 use cloakroom_testing::tls;
 use sha2::{Digest as _, Sha256};
 
@@ -124,6 +126,26 @@ async fn success_is_one_line_for_each_source() {
     assert_eq!(stderr(&output).lines().count(), 1);
     assert_eq!(std::fs::read(pod.path("jars/app.jar")).unwrap(), b"app");
     assert_eq!(pod.last_words(), "");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_terminal_shows_how_far_a_fetch_is_and_nothing_of_it_afterwards() {
+    let pod = Pod::new();
+    let file = ServedFile::new(tgz(&[("app.jar", &noise(8 << 20))]), "a");
+    let server = Scripted::start(move |_, _| file.whole().hang_after(1 << 20).into()).await;
+    let terminal = Terminal::new(100);
+    // The command must not keep the terminal open.
+    let mut running = {
+        let mut fetch = pod.fetch(&server.url());
+        fetch.env("TERM", "xterm").stderr(terminal.end()).spawn().unwrap()
+    };
+    let written = tokio::task::block_in_place(|| terminal.until(" of "));
+    assert!(written.contains('░'), "{written}");
+    rustix::process::kill_process(rustix::process::Pid::from_child(&running), rustix::process::Signal::INT)
+        .unwrap();
+    assert_eq!(tokio::task::block_in_place(|| running.wait().unwrap()).code(), Some(130));
+    let seen = terminal.seen(&tokio::task::block_in_place(|| terminal.until_closed())).join("");
+    assert!(!seen.contains("B/s"), "a bar is left: {seen}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -10,19 +10,12 @@ use cloakroom_core::size::format_size;
 use cloakroom_submit::{BundleKind, Uploading};
 use cloakroom_transfer::client::{RetryNotice, StageObserver};
 
-use crate::commands::screen::{Screen, columns, template};
+use crate::commands::screen::{Screen, columns, template, transfer_style};
 
-/// What follows the bar: `120.00 MiB of 300.00 MiB, 85.00 MiB/s, 2s left`.
-const FIGURES: &str = "{bytes} of {total_bytes}, {bytes_per_sec}{left}";
 /// In place of bar and figures once everything is sent: the server makes it durable before it answers.
 const AWAITED: &str = "{prefix}all of {total_bytes} sent, waiting for the server's answer for {elapsed}";
 /// In place of bar and figures before another attempt.
 const WAITING: &str = "{spinner} {prefix}waiting for the staging server";
-/// The width of the figures, with the prefix before the bar.
-const COLUMNS_OF_FIGURES: usize = 60;
-const LONGEST_BAR: usize = 40;
-/// A shorter bar shows too little to be useful.
-const SHORTEST_BAR: usize = 8;
 
 /// How often a line tells how far an upload is where there is no bar.
 const LINE_EVERY: Duration = Duration::from_secs(30);
@@ -82,7 +75,7 @@ impl StageProgress {
 
     fn on(screen: Screen, prefix: &str, upload: &Uploading, server: Option<String>) -> Self {
         let total_bytes = upload.size_bytes;
-        let style = style(columns());
+        let style = transfer_style(columns());
         // The screen draws it, and no other target.
         let bar = ProgressBar::with_draw_target(Some(total_bytes), ProgressDrawTarget::hidden());
         let bar = screen.draw(bar.with_prefix(prefix.to_owned()), &style);
@@ -118,13 +111,6 @@ fn announced(upload: &Uploading) -> String {
     let (count, size) = (upload.files, format_size(upload.size_bytes));
     let files = if count == 1 { "1 file".to_owned() } else { format!("{count} files") };
     format!("staging {files}, {size}, to {}", upload.server)
-}
-
-/// The template for this width. A narrow terminal shows the figures without the bar.
-fn style(columns: usize) -> String {
-    let room = columns.saturating_sub(COLUMNS_OF_FIGURES).min(LONGEST_BAR);
-    let bar = if room < SHORTEST_BAR { String::new() } else { format!("{{bar:{room}}} ") };
-    format!("{{prefix}}{bar}{FIGURES}")
 }
 
 impl StageObserver for StageProgress {
@@ -177,13 +163,5 @@ mod tests {
         assert_eq!(at(31, 1 << 30).as_deref(), Some("1 GiB of 3 GiB packed and sent"));
         assert_eq!(at(60, 2 << 30), None);
         assert_eq!(at(61, 2 << 30).as_deref(), Some("2 GiB of 3 GiB packed and sent"));
-    }
-
-    #[test]
-    fn the_bar_takes_what_the_figures_leave() {
-        assert!(style(200).contains("{bar:40} {bytes}") && style(80).contains("{bar:20} {bytes}"));
-        for columns in [40, 67] {
-            assert_eq!(style(columns), format!("{{prefix}}{FIGURES}"));
-        }
     }
 }

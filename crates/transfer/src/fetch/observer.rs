@@ -12,6 +12,8 @@ pub trait FetchObserver: Send + Sync + 'static {
     fn retrying(&self, what: &str, why: &str);
     /// The bytes of `what` that came so far cannot be used because of `why`. The download starts from the beginning.
     fn starting_over(&self, what: &str, why: &str);
+    /// So many bytes of `what` came so far, of `all`. Called for each piece.
+    fn progressed(&self, _what: &str, _came: u64, _all: Option<u64>) {}
 }
 
 /// The report about one source that is in place.

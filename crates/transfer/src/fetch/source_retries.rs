@@ -37,6 +37,8 @@ impl SourceRetries {
         (state.came_bytes, state.total_bytes) = (came_bytes, total_bytes);
         state.failures.end();
         state.last = None;
+        drop(state);
+        self.observer.progressed(&self.what, came_bytes, total_bytes);
     }
 
     /// Waits after `failure`, longer after each failure in a row. Notifies the observer if the failure is a new one.
