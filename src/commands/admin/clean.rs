@@ -50,17 +50,21 @@ fn text(report: &SweepReport) -> String {
         lines.push(format!("held back {}", held(report)));
     }
     let others = [
-        (report.interrupted_uploads, "interrupted uploads cleared away"),
-        (report.interrupted_deletions, "interrupted deletions finished"),
-        (report.stray_files, "bundles without a resource removed"),
-        (report.forgotten_tombstones, "old tombstones forgotten"),
+        (report.interrupted_uploads, "interrupted upload", "cleared away"),
+        (report.interrupted_deletions, "interrupted deletion", "finished"),
+        (report.stray_files, "bundle", "without a resource removed"),
+        (report.forgotten_tombstones, "old tombstone", "forgotten"),
         (
             report.dropped_tombstones,
-            "tombstones dropped before their seven days, because there were too many",
+            "tombstone",
+            "dropped before seven days were over, because there were too many",
         ),
     ];
-    lines
-        .extend(others.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")));
+    let others = others.iter().filter(|(count, ..)| *count > 0);
+    lines.extend(others.map(|(count, what, end)| {
+        let plural = if *count == 1 { "" } else { "s" };
+        format!("{count} {what}{plural} {end}")
+    }));
     lines.push(String::new());
     lines.join("\n")
 }
@@ -129,6 +133,6 @@ mod tests {
             told.starts_with("deleted 2: 2 unused\n") && told.contains("\nheld back 120 (etl 100, ml 20): "),
             "{told}"
         );
-        assert!(told.ends_with("\n1 bundles without a resource removed\n"), "{told}");
+        assert!(told.ends_with("\n1 bundle without a resource removed\n"), "{told}");
     }
 }
