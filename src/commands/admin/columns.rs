@@ -46,7 +46,7 @@ impl Columns {
     /// The columns that may be left out, the least important first. The last column always stays.
     fn expendable(self) -> &'static [usize] {
         match self {
-            Self::OfStaged => &[USED, AGE, SIZE, NAMESPACE, OWNER],
+            Self::OfStaged => &[USED, AGE, SIZE, KEPT, NAMESPACE, OWNER],
             // A tombstone has only the owner's kind.
             Self::OfDeleted => &[USED, AGE, OWNER, SIZE, NAMESPACE],
         }
@@ -58,6 +58,8 @@ const OWNER: usize = 2;
 const SIZE: usize = 3;
 const AGE: usize = 4;
 const USED: usize = 5;
+/// In the narrow table, which has no column BY.
+const KEPT: usize = 6;
 
 fn staged(rows: &[StagedResource], now: Timestamp) -> Table {
     let mut table = Table::new(&["ID", "NAMESPACE", "OWNER", "SIZE", "AGE", "USED", "BY", "KEPT", "GOES"]);
@@ -82,13 +84,14 @@ fn staged(rows: &[StagedResource], now: Timestamp) -> Table {
 
 fn narrow(rows: &[StagedResource], now: Timestamp) -> Table {
     let length = id_length(rows);
-    let mut table = Table::new(&["ID", "NAMESPACE", "OWNER", "SIZE", "AGE", "USED", "GOES"]);
+    let mut table = Table::new(&["ID", "NAMESPACE", "OWNER", "SIZE", "AGE", "USED", "KEPT", "GOES"]);
     for row in rows {
         let [namespace, owner, size, age, used] = common(row, now);
         let goes = messages::goes(row, now);
         // The latest time, which follows a comma, is only in the wide table.
         let goes = goes.split(',').next().unwrap_or_default().to_owned();
-        table.push(&[beginning(&row.resource_id, length), namespace, owner, size, age, used, goes]);
+        let kept = row.kept_because.as_deref().unwrap_or("-").to_owned();
+        table.push(&[beginning(&row.resource_id, length), namespace, owner, size, age, used, kept, goes]);
     }
     table
 }
@@ -180,9 +183,9 @@ mod tests {
     #[test]
     fn a_terminal_of_80_columns_shows_enough_of_each_id_to_name_it() {
         let expected = "\
-            ID          NAMESPACE  OWNER                        SIZE  AGE  USED   GOES\n\
-            4c1a3c44-5  demo       Pod/spark-app-selector=spa…  3MiB  3m   never  in 23m\n\
-            4c1a3c44-6  demo       Pod/spark-app-selector=spa…  3MiB  3m   10s    next sweep\n";
+            ID          NAMESPACE  OWNER          SIZE  AGE  USED   KEPT          GOES\n\
+            4c1a3c44-5  demo       Pod/spark-ap…  3MiB  3m   never  not-used-yet  in 23m\n\
+            4c1a3c44-6  demo       Pod/spark-ap…  3MiB  3m   10s    -             next sweep\n";
         let table = Columns::OfStaged.table(&rows(), now(), Some(80));
         assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
         assert_eq!(table, expected);
@@ -209,9 +212,9 @@ mod tests {
             4c1a3c44-6  demo      Pod/spa…  when it…\n";
         assert_eq!(Columns::OfStaged.table(&rows, now(), Some(40)), expected);
         let expected = "\
-            ID          NAMESPACE       OWNER          SIZE    AGE  USED   GOES\n\
-            4c1a3c44-5  nnnnnnnnnnnnn…  Pod/app=xxxx…  1.2GiB  3m   never  in 23m\n\
-            4c1a3c44-6  demo            Pod/spark-ap…  3MiB    3m   10s    when its own…\n";
+            ID          NAMESPACE  OWNER     SIZE    AGE  USED   KEPT           GOES\n\
+            4c1a3c44-5  nnnnnnnn…  Pod/app…  1.2GiB  3m   never  not-used-yet   in 23m\n\
+            4c1a3c44-6  demo       Pod/spa…  3MiB    3m   10s    other-cluster  when it…\n";
         assert_eq!(Columns::OfStaged.table(&rows, now(), Some(76)), expected);
     }
 
