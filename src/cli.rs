@@ -12,7 +12,7 @@ mod version;
 
 use std::ffi::{OsStr, OsString};
 
-use clap::builder::Resettable;
+use clap::builder::{Resettable, StyledStr};
 use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use cloakroom_spark::Origin;
@@ -54,9 +54,10 @@ impl Cli {
     /// Reads a command line, or says what is wrong with it and ends the process.
     pub fn of(arguments: Vec<OsString>) -> Self {
         let mut command = Self::command().mut_subcommands(|command| command.mut_args(without_empty_variable));
+        let is_serve = arguments.get(1).is_some_and(|name| name == "serve");
         let read = command.try_get_matches_from_mut(arguments);
         let read = read.and_then(|matches| Self::from_arg_matches(&matches));
-        read.unwrap_or_else(|error| presentable(error.format(&mut command)).exit())
+        read.unwrap_or_else(|error| presentable(hinted(error.format(&mut command), is_serve)).exit())
     }
 }
 
@@ -72,6 +73,19 @@ pub fn giver(flag: &'static str, variable: &'static str, says: impl FnOnce(&OsSt
         Some(value) if says(&value) => Origin::Variable(variable),
         _ => Origin::Option(flag),
     }
+}
+
+/// The same error with the flag that is meant by `--port` and the like, which other servers have.
+fn hinted(mut error: clap::Error, is_serve: bool) -> clap::Error {
+    const OF_OTHER_SERVERS: [&str; 4] = ["--port", "--host", "--bind", "--address"];
+    if let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg)
+        && is_serve
+        && OF_OTHER_SERVERS.contains(&flag.split('=').next().unwrap_or_default())
+    {
+        let hint = StyledStr::from("the address and the port are one flag: --listen ADDRESS:PORT".to_owned());
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![hint]));
+    }
+    error
 }
 
 /// The same error without the user information of an address: a message must not repeat a password.
@@ -96,4 +110,19 @@ pub enum Command {
     Clean(CleanArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
+}
+
+impl Command {
+    /// The subcommand's name; `None` for those that say themselves which variables have no effect, or read none.
+    pub fn name(&self) -> Option<&'static str> {
+        match self {
+            Self::Stage(_) => Some("stage"),
+            Self::Fetch(_) => Some("fetch"),
+            Self::Ls(_) => Some("ls"),
+            Self::Show(_) => Some("show"),
+            Self::Rm(_) => Some("rm"),
+            Self::Clean(_) => Some("clean"),
+            Self::Serve(_) | Self::Submit(_) | Self::Completions(_) | Self::Man(_) => None,
+        }
+    }
 }

@@ -32,6 +32,9 @@ fn run() -> anyhow::Result<ExitCode> {
     let cli = Cli::of(commands::arguments()?);
     let runtime = runtime(&cli.command).enable_all().build()?;
     let may_hang = matches!(cli.command, Command::Submit(_) | Command::Serve(_));
+    for warning in cli.command.name().map(commands::variables::near_misses).unwrap_or_default() {
+        commands::tell(&format!("warning: {warning}"));
+    }
     let done = runtime.block_on(async {
         match cli.command {
             Command::Submit(args) => commands::submit::run(args.arguments).await,

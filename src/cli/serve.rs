@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::builder::{BoolishValueParser, NonEmptyStringValueParser};
+use clap::builder::BoolishValueParser;
 use clap::{Args, ValueEnum};
 
 use super::retention::Retention;
@@ -84,7 +84,7 @@ pub struct NetworkArgs {
 
     /// Image of this program, for the init-containers that cloakroom submit makes if no setting names one [default:
     /// none]
-    #[arg(long, env = "CLOAKROOM_FETCH_IMAGE", value_name = "IMAGE", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(long, env = "CLOAKROOM_FETCH_IMAGE", value_name = "IMAGE", value_parser = image)]
     pub fetch_image: Option<String>,
 
     /// Addresses and networks of proxies, separated by commas. The server believes their X-Forwarded-For or Forwarded
@@ -258,6 +258,12 @@ pub struct LogArgs {
     /// Lines to log: a level, or directives as in RUST_LOG
     #[arg(long, env = "CLOAKROOM_LOG", value_name = "FILTER", default_value = "info")]
     pub log: String,
+}
+
+/// An image that a node can pull.
+fn image(text: &str) -> Result<String, String> {
+    let fault = cloakroom_core::image::fault(text);
+    fault.map_or_else(|| Ok(text.to_owned()), |fault| Err(format!("no node can pull it, because {fault}")))
 }
 
 /// Parses an address to listen on. Users often write a port or a host name alone, so the error shows the form.

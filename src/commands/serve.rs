@@ -9,7 +9,6 @@ mod sockets;
 mod start;
 mod summary;
 mod try_it;
-mod variables;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -47,7 +46,7 @@ pub async fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
     })?;
     let metrics = Metrics::new();
     let settings = ServeSettings::resolve(&args, &metrics)?;
-    for warning in variables::warnings().iter().chain(&settings.warnings) {
+    for warning in super::variables::warnings().iter().chain(&settings.warnings) {
         tracing::warn!("{warning}");
     }
     let allotment = descriptors::allot(&settings)?;

@@ -61,6 +61,9 @@ async fn go(invocation: &Invocation) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     invocation.check_text()?;
+    for warning in super::variables::near_misses("submit") {
+        warn(&warning);
+    }
     let settings = settings?;
     settings.warnings.iter().for_each(|warning| warn(warning));
     if line.has(Switch::Verbose) {

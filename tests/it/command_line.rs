@@ -236,3 +236,37 @@ fn an_address_without_a_port_or_without_a_host_is_told_how_it_is_written() {
         assert!(stderr(&refused).contains(says), "{text}: {}", stderr(&refused));
     }
 }
+
+#[test]
+fn clients_are_told_of_variables_that_are_nearly_theirs() {
+    for (arguments, variable, says) in [
+        (&["stage", "-n", "a", "-l", "a=b", "nothing"][..], "CLOAKROOM_SERVE", "is CLOAKROOM_SERVER meant?"),
+        (&["fetch", "--to", "x", "--ticket", "nothing"], "CLOAKROOM_CA_FILES", "is CLOAKROOM_CA_FILE meant?"),
+        (
+            &["ls", "--admin-url", "http://127.0.0.1:9"],
+            "CLOAKROOM_ADMIN_TOKENFILE",
+            "is CLOAKROOM_ADMIN_TOKEN_FILE meant?",
+        ),
+        (&["submit", "app.py"], "CLOAKROOM_SERVE", "is CLOAKROOM_SERVER meant?"),
+    ] {
+        let output = process::command().args(arguments).env(variable, "s3cret").output().unwrap();
+        let said = stderr(&output);
+        let warning = format!("arning: the environment variable {variable} has no effect");
+        assert!(said.contains(&warning) && said.contains(says) && !said.contains("s3cret"), "{said}");
+    }
+    let of_others = process::command()
+        .args(["ls", "--admin-url", "http://127.0.0.1:9"])
+        .env("CLOAKROOM_OTHER", "x")
+        .output()
+        .unwrap();
+    assert!(!stderr(&of_others).contains("CLOAKROOM_OTHER"), "{}", stderr(&of_others));
+}
+
+#[test]
+fn a_port_of_the_server_is_hinted_at_as_a_part_of_its_address() {
+    for flag in ["--port", "--bind=127.0.0.1"] {
+        let said = stderr(&process::run(&["serve", flag, "8080"]));
+        assert!(said.contains("the address and the port are one flag: --listen ADDRESS:PORT"), "{said}");
+    }
+    assert!(!stderr(&process::run(&["ls", "--port", "1"])).contains("--listen"));
+}

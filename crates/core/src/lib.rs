@@ -3,6 +3,7 @@
 //! - [`resource`]: ids, secrets, owners, states
 //! - [`protocol`]: what goes over the wire
 //! - [`size`], [`time`]: sizes and times, as people write and read them
+//! - [`image`]: names of container images
 //! - [`text`]: what comes from elsewhere, made fit to be shown
 //! - [`retry`]: waits between attempts, and what is told of them
 //! - [`reload`]: files that are read again when they change
@@ -11,6 +12,7 @@
 //! - [`secret_text`]: tokens, passwords and keys that settings give
 
 pub mod clock;
+pub mod image;
 pub mod metrics;
 pub mod protocol;
 mod quantity;

@@ -14,20 +14,48 @@ const OF_DEVELOPMENT: [&str; 5] = ["TEST_", "TESTS_", "BENCH_", "CI_", "RELEASE_
 /// How many letters may be wrong, missing, swapped or added in a name that the warning suggests.
 const LETTERS: usize = 2;
 
-/// One warning for each such variable, without its value, which may be a secret.
+/// For a server: one warning for each such variable, without its value, which may be a secret.
 pub fn warnings() -> Vec<String> {
+    let serve = of_command("serve");
+    unknown_ones().iter().map(|name| warning(name, &serve)).collect()
+}
+
+/// For a client: the same for each variable that is nearly one of this command's. Others may be for another program.
+pub fn near_misses(command: &str) -> Vec<String> {
+    let unknown = unknown_ones();
+    if unknown.is_empty() {
+        return Vec::new();
+    }
+    let own = of_command(command);
+    let near = unknown.iter().filter(|name| meant(name, &own).is_some());
+    near.map(|name| warning(name, &own)).collect()
+}
+
+/// The variables of this command's flags.
+fn of_command(command: &str) -> Vec<String> {
     let described = Cli::described();
-    let of = |command: &clap::Command| -> Vec<String> {
-        let names = command.get_arguments().filter_map(|arg| Some(arg.get_env()?.to_str()?.to_owned()));
-        names.collect()
-    };
-    let serve: Vec<String> = described.find_subcommand("serve").map(of).unwrap_or_default();
+    let of_flags = described.find_subcommand(command).map(of_flags).unwrap_or_default();
+    let of_submit = SUBMIT_VARIABLES.iter().filter(|_| command == "submit");
+    of_flags.into_iter().chain(of_submit.map(|(name, _)| (*name).to_owned())).collect()
+}
+
+fn of_flags(command: &clap::Command) -> Vec<String> {
+    command.get_arguments().filter_map(|arg| Some(arg.get_env()?.to_str()?.to_owned())).collect()
+}
+
+/// The names of all variables in this process's environment that no command reads.
+fn unknown_ones() -> Vec<String> {
+    let begins = |(name, _): (OsString, OsString)| name.to_str().is_some_and(|name| name.starts_with(PREFIX));
+    if !std::env::vars_os().any(begins) {
+        return Vec::new();
+    }
+    let described = Cli::described();
     let of_submit = SUBMIT_VARIABLES.map(|(name, _)| name.to_owned());
-    let all: Vec<String> = described.get_subcommands().flat_map(of).chain(of_submit).collect();
+    let all: Vec<String> = described.get_subcommands().flat_map(of_flags).chain(of_submit).collect();
     let mut unknown: Vec<String> =
         std::env::vars_os().filter_map(|variable| unknown(variable, &all)).collect();
     unknown.sort_unstable();
-    unknown.iter().map(|name| warning(name, &serve)).collect()
+    unknown
 }
 
 /// The name of the variable, if it has no effect on any command.
@@ -56,10 +84,14 @@ fn is_of_service(name: &str, value: &OsStr) -> bool {
         || name.ends_with("_PORT") && is_link()
 }
 
-fn warning(name: &str, serve: &[String]) -> String {
+/// The variable that is probably intended.
+fn meant<'a>(name: &str, known: &'a [String]) -> Option<&'a String> {
     let letters = |known: &String| damerau_levenshtein(known, name);
-    let meant = serve.iter().min_by_key(|known| letters(known)).filter(|known| letters(known) <= LETTERS);
-    let advice = meant.map_or_else(
+    known.iter().min_by_key(|known| letters(known)).filter(|known| letters(known) <= LETTERS)
+}
+
+fn warning(name: &str, of_command: &[String]) -> String {
+    let advice = meant(name, of_command).map_or_else(
         || "cloakroom serve --help lists the variables".to_owned(),
         |known| format!("is {known} meant?"),
     );
