@@ -195,7 +195,9 @@ fn an_alert_comes_before_every_refusal_that_concerns_all() {
         let word = format!("`{of}`");
         let row =
             rows.iter().find(|row| row.first().is_some_and(|cell| cell.split(", ").any(|of| of == word)));
-        let row = row.unwrap_or_else(|| panic!("docs/reference/metrics-and-logs.md has no row for {word} under “Limits”"));
+        let row = row.unwrap_or_else(|| {
+            panic!("docs/reference/metrics-and-logs.md has no row for {word} under “Limits”")
+        });
         let says = if is_left_out(of) { "no" } else { "yes" };
         assert_eq!(*row.last().unwrap(), says, "whether there is an alert for {word}");
     }

@@ -111,6 +111,8 @@ pub(super) struct Reading {
     pub(super) proxy: Option<Proxy>,
     /// The address without credentials, fit to be shown.
     pub(super) address: String,
+    /// The namespace of the kubeconfig's context. Submissions do not follow it, as in Spark.
+    pub(super) context_namespace: Option<String>,
     /// The files that were read, with the stamps that they had.
     pub(super) seen: Seen,
 }
@@ -134,7 +136,7 @@ impl Reading {
         // Without TLS no certificate is checked, and the system's roots may be missing.
         config.root_cert = if address.is_https() { roots } else { Some(Vec::new()) };
         let (address, seen) = (address.to_string(), files.into_seen());
-        Ok(Self { config, certificate, plugin, proxy, address, seen })
+        Ok(Self { config, certificate, plugin, proxy, address, context_namespace: None, seen })
     }
 }
 

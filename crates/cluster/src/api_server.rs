@@ -111,6 +111,11 @@ impl ApiServer {
         &self.address
     }
 
+    /// The namespace of the kubeconfig's context, if one was read.
+    pub fn context_namespace(&self) -> Option<&str> {
+        self.connection.as_ref().and_then(|connection| connection.context_namespace())
+    }
+
     /// The address with the proxy on the way there, for people.
     pub fn way(&self) -> String {
         match &self.proxy {

@@ -36,6 +36,7 @@ pub(super) struct Connection {
     address: String,
     /// The proxy on the way at the start.
     proxy: Option<Proxy>,
+    context_namespace: Option<String>,
     current: Mutex<Current>,
 }
 
@@ -80,11 +81,18 @@ impl Connection {
     pub(super) fn open(access: &Access, timeouts: Timeouts) -> Result<Self, ConnectError> {
         let reading = access.read()?;
         let (address, files) = (reading.address.clone(), Reload::new(reading.seen.clone()));
-        let proxy = reading.proxy.clone();
+        let (proxy, context_namespace) = (reading.proxy.clone(), reading.context_namespace.clone());
         let built = Built::of(&reading, None, timeouts)?;
         let newest = reading.plugin.is_none().then_some(built);
         let current = Current { newest, files, renewal: None, renewed: Instant::now(), failed: None };
-        Ok(Self { access: access.clone(), timeouts, address, proxy, current: Mutex::new(current) })
+        Ok(Self {
+            access: access.clone(),
+            timeouts,
+            address,
+            proxy,
+            context_namespace,
+            current: Mutex::new(current),
+        })
     }
 
     pub(super) fn address(&self) -> &str {
@@ -93,6 +101,10 @@ impl Connection {
 
     pub(super) fn proxy(&self) -> Option<&Proxy> {
         self.proxy.as_ref()
+    }
+
+    pub(super) fn context_namespace(&self) -> Option<&str> {
+        self.context_namespace.as_deref()
     }
 
     /// A client that sends all its requests through this connection.

@@ -142,7 +142,14 @@ impl SparkConf {
     pub fn refuse(&self, key: &str, problem: impl AsRef<str>) -> SettingError {
         // The message shows the value without its references filled in, because those may be secrets.
         let written = self.setting(key).map(|setting| setting.value.as_str());
-        SettingError::new(key, written, self.origin(key), problem.as_ref())
+        let problem = problem.as_ref();
+        match self.iter().find(|(other, _)| written.is_none() && keys::near_miss(other) == Some(key)) {
+            Some((mistyped, _)) => {
+                let problem = format!("{problem}; `{mistyped}` is set, and has no effect: is `{key}` meant?");
+                SettingError::new(key, written, None, &problem)
+            }
+            None => SettingError::new(key, written, self.origin(key), problem),
+        }
     }
 }
 

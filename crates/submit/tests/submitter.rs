@@ -64,9 +64,13 @@ impl Submitter {
 
     /// A connection to whatever answers there, over TLS where there is a CA.
     pub fn at(address: SocketAddr, ca: Option<&Path>, token: &str, timeouts: Timeouts) -> Self {
+        Self::by(&cloakroom_testing::cluster::kubeconfig(ca, address, token), timeouts)
+    }
+
+    /// A connection by a kubeconfig with this text.
+    pub fn by(kubeconfig: &str, timeouts: Timeouts) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("kubeconfig");
-        let kubeconfig = cloakroom_testing::cluster::kubeconfig(ca, address, token);
         std::fs::write(&path, kubeconfig).unwrap();
         let access = Access::Kubeconfig {
             paths: vec![path],

@@ -24,7 +24,7 @@ pub(super) fn read(
     let file = File { paths, setting };
     let mut files = Files::default();
     file.note(&mut files)?;
-    let (cluster, user) = file.chosen(context)?.ok_or_else(|| {
+    let Chosen { cluster, user, namespace } = file.chosen(context)?.ok_or_else(|| {
         file.refuse(
             "it has no current context: choose one with “kubectl config use-context”, or name one here",
         )
@@ -37,6 +37,7 @@ pub(super) fn read(
         None => address.proxy(proxies)?,
     };
     let mut reading = Reading::new(&address, roots, identity, proxy, files)?;
+    reading.context_namespace = namespace;
     reading.config.tls_server_name = given(cluster.of.tls_server_name.as_ref()).cloned();
     Ok(reading)
 }
@@ -47,6 +48,8 @@ pub(super) struct Surroundings {
     pub(super) identity: Identity,
     pub(super) roots: Option<Vec<Vec<u8>>>,
     pub(super) proxy: Option<Proxy>,
+    /// The namespace of the context.
+    pub(super) namespace: Option<String>,
     /// The kubeconfig's `insecure-skip-tls-verify`, if it is true. The setting is not followed.
     pub(super) trusts_anybody: Option<String>,
 }
@@ -61,13 +64,13 @@ pub(super) fn surroundings(
 ) -> Result<Option<Surroundings>, ConnectError> {
     let file = File { paths, setting };
     file.note(files)?;
-    let Some((cluster, user)) = file.chosen(context)? else { return Ok(None) };
+    let Some(Chosen { cluster, user, namespace }) = file.chosen(context)? else { return Ok(None) };
     let roots = cluster.roots(files)?;
     let identity = user.identity(&cluster.of, files)?;
     let proxy = cluster.proxy()?;
     let trusts_anybody = cluster.of.insecure_skip_tls_verify == Some(true);
     let trusts_anybody = trusts_anybody.then(|| cluster.setting("insecure-skip-tls-verify"));
-    Ok(Some(Surroundings { identity, roots, proxy, trusts_anybody }))
+    Ok(Some(Surroundings { identity, roots, proxy, namespace, trusts_anybody }))
 }
 
 struct File<'a> {
@@ -75,8 +78,12 @@ struct File<'a> {
     setting: &'a str,
 }
 
-/// The cluster and the user of one context.
-type Chosen<'a> = (Part<'a, Cluster>, Part<'a, AuthInfo>);
+/// What one context names.
+struct Chosen<'a> {
+    cluster: Part<'a, Cluster>,
+    user: Part<'a, AuthInfo>,
+    namespace: Option<String>,
+}
 
 /// A cluster or a user, with its name for messages.
 struct Part<'a, T> {
@@ -114,7 +121,8 @@ impl File<'_> {
             Some(name) => self.find("user", &name, users)?,
             None => self.part("user", "", AuthInfo::default()),
         };
-        Ok(Some((cluster, user)))
+        let namespace = context.namespace.filter(|name| !name.is_empty());
+        Ok(Some(Chosen { cluster, user, namespace }))
     }
 
     fn find<T>(

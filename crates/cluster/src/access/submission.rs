@@ -92,6 +92,7 @@ pub(super) fn read(access: &SubmissionAccess) -> Result<Reading, ConnectError> {
     }
     let mut reading = Reading::new(&address, found.roots, found.identity, proxy, files)?;
     reading.config.accept_invalid_certs = trusts_anybody.is_some();
+    reading.context_namespace = found.namespace;
     Ok(reading)
 }
 

@@ -102,7 +102,8 @@ impl SubmitArguments {
         }
         master::normalise(&mut conf)?;
         check_deploy_mode(&conf)?;
-        let given = line.resource.as_deref().ok_or(ArgumentsError::MissingApplication)?;
+        let given = line.resource.as_deref().filter(|given| !given.trim().is_empty());
+        let given = given.ok_or(ArgumentsError::MissingApplication)?;
         let class = line.value(Purpose::Class);
         check_applicable([Some(given), class])?;
         java_options::check(&conf)?;

@@ -33,6 +33,14 @@ fn normalised(conf: &SparkConf) -> Result<String, SettingError> {
     if url.contains('#') {
         return Err(conf.refuse(&keys::MASTER, format!("it must have no #; {FORMS}")));
     }
+    let authority =
+        url.rsplit_once("://").map_or(url, |(_, rest)| rest).split('/').next().unwrap_or_default();
+    if authority.matches(':').count() > 1 && !authority.contains('[') {
+        return Err(conf.refuse(
+            &keys::MASTER,
+            format!("an IPv6 address needs brackets, as in k8s://https://[fd00::1]:6443; {FORMS}"),
+        ));
+    }
     match url.split_once("://") {
         None if url.is_empty() => Err(conf.refuse(&keys::MASTER, FORMS)),
         None => Ok(format!("k8s://https://{url}")),
@@ -60,6 +68,7 @@ mod tests {
     fn the_three_forms_of_a_master_are_taken() {
         assert_eq!(master("k8s://https://h:6443/p/").unwrap(), "k8s://https://h:6443/p/");
         assert_eq!(master("k8s://h:6443").unwrap(), "k8s://https://h:6443");
+        assert_eq!(master("k8s://https://[fd00::1]:6443").unwrap(), "k8s://https://[fd00::1]:6443");
         assert_eq!(master("k8s://http://127.0.0.1:8001").unwrap(), "k8s://http://127.0.0.1:8001");
     }
 
@@ -76,6 +85,8 @@ mod tests {
             "k8s://",
             "k8s://ftp://h",
             "k8s://https://h:6443#x",
+            "k8s://https://fd00::1:6443",
+            "k8s://fd00::1",
         ] {
             let message = master(other).unwrap_err();
             assert!(message.starts_with(&format!("--master (`spark.master`) is `{other}`")), "{message}");

@@ -2,19 +2,19 @@
 
 use super::keys;
 use super::kind::{
-    boolean, bytes, count, count_or_none, cpus, factor, factor_or_none, list, mebibytes, memory, one_of,
-    pod_name, text, word,
+    boolean, bytes, count, count_or_none, cpus, factor, factor_or_none, image, list, mebibytes, memory,
+    one_of, pod_name, text, word,
 };
 
 keys! { "The driver's pod":
     /// image of driver and executors
-    CONTAINER_IMAGE: String = text("spark.kubernetes.container.image").substituted();
+    CONTAINER_IMAGE: String = image("spark.kubernetes.container.image").substituted();
     /// image of the driver; wins over the image of both
     DRIVER_CONTAINER_IMAGE: String =
-        text("spark.kubernetes.driver.container.image").renamed("spark.kubernetes.driver.docker.image").substituted();
+        image("spark.kubernetes.driver.container.image").renamed("spark.kubernetes.driver.docker.image").substituted();
     /// image of the executors
     EXECUTOR_CONTAINER_IMAGE: String =
-        text("spark.kubernetes.executor.container.image").renamed("spark.kubernetes.executor.docker.image").substituted();
+        image("spark.kubernetes.executor.container.image").renamed("spark.kubernetes.executor.docker.image").substituted();
     /// pull policy
     CONTAINER_IMAGE_PULL_POLICY: &'static str =
         word("spark.kubernetes.container.image.pullPolicy", "`Always`, `Never`, `IfNotPresent`", |text, _| {

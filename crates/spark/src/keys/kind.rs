@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::Key;
 use crate::java_text::trim;
 use crate::version::SparkVersion;
+use cloakroom_core::image;
 use cloakroom_core::resource::{is_dns_label, is_dns_subdomain, is_quantity};
 use cloakroom_core::size::{SizeUnit, parse_size};
 use cloakroom_core::time::{TimeUnit, parse_duration};
@@ -81,6 +82,8 @@ kinds! {
     namespace: String = "name", |text, _| namespace_of(text);
     /// The name of a pod.
     pod_name: String = "name", |text, _| pod_name_of(text);
+    /// The name of an image. An empty one counts as none.
+    image: String = "image", |text, _| image_of(text);
 }
 
 /// A key whose value is one of a few words.
@@ -192,4 +195,13 @@ fn namespace_of(text: &str) -> Result<String, String> {
 fn pod_name_of(text: &str) -> Result<String, String> {
     const WHAT: &str = "the name of a pod: at most 253 characters of a-z, 0-9, - and ., beginning and ending with a letter or digit";
     if is_dns_subdomain(text) { Ok(text.to_owned()) } else { Err(must_be(WHAT)) }
+}
+
+fn image_of(text: &str) -> Result<String, String> {
+    match image::fault(text.trim()) {
+        Some(fault) if !text.trim().is_empty() => Err(format!(
+            "no node can pull an image of this name, because {fault}: write it like registry.example/spark:4.3.0"
+        )),
+        _ => Ok(text.to_owned()),
+    }
 }

@@ -1,7 +1,7 @@
 //! Keys of the staging server, as submitters and pods reach it. They are kubespark's.
 
 use super::keys;
-use super::kind::{boolean, minutes, text};
+use super::kind::{boolean, image, minutes, text};
 
 keys! { "Staging":
     /// address of the staging server for this machine, else the variable `CLOAKROOM_SERVER`; in an init-container's
@@ -11,7 +11,7 @@ keys! { "Staging":
     SERVER_INTERNAL_URI: String =
         text("spark.kubernetes.resourceStagingServer.internal.uri").or("the same as this machine");
     /// image of the init-container
-    INIT_CONTAINER_IMAGE: String = text("spark.kubernetes.initContainer.image")
+    INIT_CONTAINER_IMAGE: String = image("spark.kubernetes.initContainer.image")
         .or("the image that the server names")
         .also(&["spark.kubernetes.initcontainer.docker.image"]);
     /// folder for jars in the pod

@@ -47,23 +47,18 @@ pub enum Cause {
         message: String,
     },
     /// `403` because a right is missing.
-    #[error(
-        "not allowed to {} {resource} in namespace {namespace} (as {credentials}): 403 {message}: {} must say yes for this \
-         user; give the user a Role with what is missing",
-        verbs.join(" and "),
-        questions(verbs, resource, namespace)
-    )]
+    #[error("not allowed to {act} in namespace {namespace} (as {credentials}): 403 {message}: {advice}")]
     NotAllowed {
-        /// The verbs that the call needs: `create`, and `patch` too for a server-side apply.
-        verbs: &'static [&'static str],
-        /// The kind in kubectl's form: `pods`, `networkpolicies.networking.k8s.io`…
-        resource: String,
+        /// What is not allowed: `create and patch pods`.
+        act: String,
         /// The object's namespace.
         namespace: String,
         /// The source of the credentials.
         credentials: String,
         /// The API server's message. It names the user.
         message: String,
+        /// How to check the right, and what may be meant.
+        advice: Box<str>,
     },
     /// `403` for another reason: a quota, a pod security standard, an admission webhook.
     #[error("the cluster refuses {what}: 403 {message}: {}", after_refusal(message, namespace, *is_pod))]
@@ -212,12 +207,6 @@ fn after_refusal(message: &str, namespace: &str, is_pod: bool) -> String {
     } else {
         "ask the cluster's admin what has to change".to_owned()
     }
-}
-
-/// `“kubectl auth can-i create pods -n spark”`, for each of the verbs.
-fn questions(verbs: &[&str], resource: &str, namespace: &str) -> String {
-    let question = |verb: &&str| format!("“kubectl auth can-i {verb} {resource} -n {namespace}”");
-    verbs.iter().map(question).collect::<Vec<_>>().join(" and ")
 }
 
 /// What became of the objects that were created before a failure.

@@ -4,9 +4,12 @@ use super::error::Cause;
 use crate::calls::{Calls, ObjectPath, is_untrusted};
 use crate::submission::Submission;
 use cloakroom_cluster::ApiFailure;
+use cloakroom_spark::keys;
 
 /// The kind that settings and templates of a submission change.
 const PODS: &str = "pods";
+/// Where a submission goes that names no namespace.
+const DEFAULT_NAMESPACE: &str = "default";
 
 /// A call, with the words for a message about it.
 struct Call<'a> {
@@ -77,7 +80,27 @@ impl Call<'_> {
             return Cause::Refused { what, namespace, is_pod: self.resource == PODS, message };
         }
         let credentials = self.calls.server().credentials().to_owned();
-        Cause::NotAllowed { verbs: self.verbs, resource: self.resource, namespace, credentials, message }
+        let act = format!("{} {}", self.verbs.join(" and "), self.resource);
+        let advice = self.advice_on_rights(&namespace).into_boxed_str();
+        Cause::NotAllowed { act, namespace, credentials, message, advice }
+    }
+
+    fn advice_on_rights(&self, namespace: &str) -> String {
+        let question = |verb: &&str| format!("“kubectl auth can-i {verb} {} -n {namespace}”", self.resource);
+        let questions: Vec<_> = self.verbs.iter().map(question).collect();
+        let of_context = self.calls.server().context_namespace();
+        let meant = of_context.filter(|other| namespace == DEFAULT_NAMESPACE && *other != namespace);
+        let meant = meant.map_or_else(String::new, |meant| {
+            format!(
+                "; the kubeconfig's context is for namespace {meant}, which no spark-submit follows: give --conf \
+                 {}={meant} if that one is meant",
+                keys::NAMESPACE.name()
+            )
+        });
+        format!(
+            "{} must say yes for this user; give the user a Role with what is missing{meant}",
+            questions.join(" and ")
+        )
     }
 
     fn what(&self) -> String {

@@ -15,6 +15,14 @@ pub(super) fn check(conf: &SparkConf) -> Result<(), SettingError> {
     conf.read(&keys::DRIVER_REQUEST_CORES)?;
     conf.read(&keys::DRIVER_LIMIT_CORES)?;
     conf.read(&keys::DRIVER_POD_NAME)?;
+    for image in [
+        keys::CONTAINER_IMAGE,
+        keys::DRIVER_CONTAINER_IMAGE,
+        keys::EXECUTOR_CONTAINER_IMAGE,
+        keys::INIT_CONTAINER_IMAGE,
+    ] {
+        conf.read(&image)?;
+    }
     Ok(())
 }
 

@@ -124,3 +124,21 @@ async fn a_quota_is_not_taken_for_a_missing_right() {
     let error = refused(&server, &submission(NAMESPACE)).await;
     assert!(matches!(error.cause, Cause::Refused { .. }), "{error}");
 }
+
+#[tokio::test]
+async fn the_namespace_of_the_context_is_hinted_at_where_the_default_one_is_forbidden() {
+    let server = start();
+    server.know_token("of-ann", "ann", &[]);
+    let kubeconfig = cloakroom_testing::cluster::kubeconfig(server.ca(), server.address(), "of-ann");
+    for (context, is_hinted_at) in [("team-a", true), ("default", false), ("", false)] {
+        let user = r#""user":"test""#;
+        let kubeconfig = kubeconfig.replacen(user, &format!(r#""namespace":"{context}",{user}"#), 1);
+        let ann = Submitter::by(&kubeconfig, Timeouts::default());
+        let said = ann.create(&submission("default")).await.unwrap_err().to_string();
+        assert!(said.contains("not allowed to create pods in namespace default"), "{said}");
+        let hint = "the kubeconfig's context is for namespace team-a, which no spark-submit follows: give --conf \
+                    spark.kubernetes.namespace=team-a";
+        assert_eq!(said.contains(hint), is_hinted_at, "{said}");
+        assert_eq!(said.contains("the kubeconfig's context is for"), is_hinted_at, "{said}");
+    }
+}

@@ -70,6 +70,29 @@ async fn what_is_missing_is_named() {
         message.starts_with("`spark.kubernetes.container.image` is not set: it must be the image"),
         "{message}"
     );
+    let mistyped = PlanCase::new()
+        .without("spark.kubernetes.container.image")
+        .with("spark.kubernetes.conatiner.image", "repo.example/spark:4");
+    let message = mistyped.refusal().await;
+    let meant =
+        "`spark.kubernetes.conatiner.image` is set, and has no effect: is `spark.kubernetes.container.image`";
+    assert!(message.contains(meant), "{message}");
+}
+
+#[tokio::test]
+async fn images_that_no_node_can_pull_are_refused() {
+    for key in
+        ["container.image", "driver.container.image", "executor.container.image", "initContainer.image"]
+    {
+        let key = format!("spark.kubernetes.{key}");
+        for (image, why) in
+            [("${REGISTRY}/x", "a variable that was not filled in?"), ("apache/Spark", "capital")]
+        {
+            let message = PlanCase::new().with(&key, image).refusal().await;
+            assert!(message.starts_with(&format!("`{key}` is `{image}`: no node")), "{message}");
+            assert!(message.contains(why), "{message}");
+        }
+    }
 }
 
 #[tokio::test]

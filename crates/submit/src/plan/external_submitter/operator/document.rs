@@ -6,6 +6,8 @@ use cloakroom_core::resource::{Owner, OwnerError, OwnerKind};
 
 /// The operator's API group.
 const GROUP: &str = "sparkoperator.k8s.io";
+/// The end of the API group of Apache's own operator.
+const APACHE: &str = ".apache.org/";
 /// The only version of the API that has `driver.template`.
 const VERSION: &str = "v1beta2";
 const APPLICATION: &str = "SparkApplication";
@@ -33,6 +35,18 @@ pub enum FileError {
     NoApplication {
         /// The file.
         file: String,
+    },
+    /// The application is for another operator, which has a kind of the same name.
+    #[error(
+        "{file} is for Apache's Spark operator (its apiVersion is {version}), and files are staged for Kubeflow's here \
+         ({}): write local:///… or addresses that pods can read",
+        GROUP
+    )]
+    OtherOperator {
+        /// The file.
+        file: String,
+        /// The `apiVersion` of the application.
+        version: String,
     },
     /// There are several applications, and `--name` is not set.
     #[error("{file} has {} applications in it: choose one by --name ({})", names.len(), names.join(", "))]
@@ -221,7 +235,13 @@ fn chosen(file: &str, documents: &[Value], name: Option<&str>) -> Result<usize, 
     let mut matching = all.iter().filter(|at| name.is_none_or(|name| called(&documents[**at]) == name));
     match (matching.next(), matching.next(), name) {
         (Some(at), None, _) => Ok(*at),
-        (None, ..) if all.is_empty() => Err(FileError::NoApplication { file }),
+        (None, ..) if all.is_empty() => {
+            let mut versions = documents.iter().filter_map(|document| document["apiVersion"].as_str());
+            match versions.find(|version| version.contains(APACHE)) {
+                Some(version) => Err(FileError::OtherOperator { file, version: version.to_owned() }),
+                None => Err(FileError::NoApplication { file }),
+            }
+        }
         (None, _, Some(name)) => Err(FileError::NotNamed { file, name: name.to_owned(), names: names() }),
         _ => Err(FileError::SeveralApplications { file, names: names() }),
     }

@@ -186,6 +186,11 @@ fn a_file_without_one_application_is_refused() {
         ("kind: [", None, "cannot be read as YAML or JSON"),
         ("kind: Pod", None, "has no SparkApplication"),
         ("- a\n- b", None, "has no SparkApplication"),
+        (
+            "apiVersion: spark.apache.org/v1\nkind: SparkApplication",
+            None,
+            "is for Apache's Spark operator (its apiVersion is spark.apache.org/v1)",
+        ),
         (&two, None, "has 2 applications in it: choose one by --name (words, letters)"),
         (&two, Some("other"), "has no application other in it (--name); it has words, letters"),
         (&HEAD.replace("v1beta2", "v1beta1"), None, "apiVersion is sparkoperator.k8s.io/v1beta1"),
