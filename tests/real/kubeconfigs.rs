@@ -211,7 +211,6 @@ fn used_here_alone() {
     for (cluster, user) in [
         (ca, exec("apiVersion: client.authentication.k8s.io/v1")),
         (ca, exec("apiVersion: client.authentication.k8s.io/v1alpha1, interactiveMode: Never")),
-        (ca, exec("apiVersion: client.authentication.k8s.io/v1beta1, interactiveMode: Never")),
         (ca, format!("{shown}, client-certificate: nowhere.pem, client-key: nowhere.pem")),
         (&both_cas, shown.clone()),
         (&format!("{ca}, proxy-url: '{proxy}'"), shown.clone()),

@@ -41,7 +41,7 @@ async fn changes(plane: &ControlPlane) {
     plane.api(Account::Admin).create_namespace(NAMESPACE).await;
     let machine = AdminMachine::new(plane);
     // The Secrets of the chapter before; nothing is deployed.
-    let made = block(PAGE, "In Kubernetes", "openssl");
+    let made = block("docs/deploy.md", "With kustomize", "openssl");
     let is_wanted = |line: &&str| !line.contains("manifests/") && !line.contains("rollout");
     machine.type_in(&made.lines().filter(is_wanted).collect::<Vec<_>>().join("\n"));
     machine.type_in(MOUNT);
