@@ -17,7 +17,7 @@ const TICK: Duration = Duration::from_millis(250);
 /// The assumed width of a terminal that reports none.
 const COLUMNS: usize = 80;
 
-/// What follows the bar of a transfer: `120.00 MiB of 300.00 MiB, 85.00 MiB/s, 2s left`.
+/// The figures behind the bar of a transfer: `120.00 MiB of 300.00 MiB, 85.00 MiB/s, 2s left`.
 const FIGURES: &str = "{bytes} of {total_bytes}, {bytes_per_sec}{left}";
 /// The width of the figures, with the prefix before the bar.
 const COLUMNS_OF_FIGURES: usize = 60;

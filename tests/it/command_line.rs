@@ -270,3 +270,12 @@ fn a_port_of_the_server_is_hinted_at_as_a_part_of_its_address() {
     }
     assert!(!stderr(&process::run(&["ls", "--port", "1"])).contains("--listen"));
 }
+
+#[test]
+fn an_image_that_no_node_can_pull_is_refused_at_the_start() {
+    for (image, why) in [("${REGISTRY}/x", "a variable that was not filled in?"), ("", "it is empty")] {
+        let output = process::run(&["serve", "--check", "--fetch-image", image]);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(stderr(&output).contains(why), "{}", stderr(&output));
+    }
+}

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use cloakroom_testing::process::{Cloakroom, command, stderr};
-use cloakroom_testing::wait::until_true;
+use cloakroom_testing::wait::{until, until_true};
 use cloakroom_testing::wire::ask;
 
 /// A kubeconfig whose user has a shell's script as plugin.
@@ -17,6 +17,18 @@ fn kubeconfig(folder: &Path, script: &str) -> PathBuf {
     });
     std::fs::write(&path, config.to_string()).unwrap();
     path
+}
+
+/// The first owner is what the API server is asked about.
+const UPLOAD: &str =
+    "POST /api/v1/resources?namespace=demo&label=app=x HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\njars";
+
+/// A server that runs in the folder, with this script as plugin.
+fn serve(folder: &Path, script: &str) -> Cloakroom {
+    let mut serve = command();
+    serve.current_dir(folder).args(["serve", "--listen", "127.0.0.1:0", "--data-dir", "data"]);
+    serve.args(["--min-free-space", "0b", "--kubeconfig"]).arg(kubeconfig(folder, script));
+    Cloakroom::start(serve)
 }
 
 #[test]
@@ -54,25 +66,28 @@ fn the_check_shows_the_proxy_on_the_way_without_its_password() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_plugin_that_fails_is_told_once_for_both_watches_of_pods() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = serve(folder.path(), "echo 'log in first' >&2; exit 1");
+    let address = server.address.parse().unwrap();
+    assert_eq!(ask(address, UPLOAD).await.status, 201);
+    until("both watches fail", async || {
+        let metrics = ask(address, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").await.text();
+        metrics.contains(r#"cloakroom_owner_watches{kind="Pod",state="failing"} 2"#)
+    })
+    .await;
+    // The log is read by a thread of the test.
+    until_true("the failure is told", || server.log().contains("owners cannot be watched")).await;
+    let log = server.log();
+    assert_eq!(log.matches("owners cannot be watched").count(), 1, "{log}");
+    assert!(log.contains("log in first"), "{log}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_plugin_that_hangs_keeps_the_server_neither_from_its_start_nor_from_its_end() {
     let folder = tempfile::tempdir().unwrap();
-    let mut command = command();
-    command.current_dir(folder.path()).args([
-        "serve",
-        "--listen",
-        "127.0.0.1:0",
-        "--data-dir",
-        "data",
-        "--min-free-space",
-        "0b",
-    ]);
-    command
-        .arg("--kubeconfig")
-        .arg(kubeconfig(folder.path(), "sleep 1000 & echo $! >plugin.new; mv plugin.new plugin; wait"));
-    let mut server = Cloakroom::start(command);
-    // The first owner is what the API server is asked about.
-    let upload = "POST /api/v1/resources?namespace=demo&label=app=x HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\njars";
-    assert_eq!(ask(server.address.parse().unwrap(), upload).await.status, 201);
+    let mut server = serve(folder.path(), "sleep 1000 & echo $! >plugin.new; mv plugin.new plugin; wait");
+    assert_eq!(ask(server.address.parse().unwrap(), UPLOAD).await.status, 201);
     until_true("the plugin runs", || folder.path().join("plugin").exists()).await;
     let answer = ask(server.address.parse().unwrap(), "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").await;
     assert_eq!(answer.status, 200);

@@ -108,7 +108,7 @@ async fn a_fault_of_the_proxy_is_told_as_the_proxys_and_with_its_variable() {
             "the proxy http://no-such-proxy.invalid:3128 (all_proxy): the host name does not resolve",
         ),
         ("https_proxy", &format!("socks5://{web}"), "(https_proxy): it does not speak SOCKS 5; check"),
-        ("HTTPS_PROXY", &web, "(HTTPS_PROXY): it refuses to connect to this host and port"),
+        ("HTTPS_PROXY", &web, "(HTTPS_PROXY): it does not connect to this host and port"),
     ] {
         let staged = behind_proxy.stage(&[(variable, value)]);
         let said = stderr(&staged);

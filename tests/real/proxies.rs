@@ -166,10 +166,10 @@ fn cached(kind: &Kind) {
         curl(&["--header", &format!("Authorization: Bearer {secret}"), "--output", "/dev/null", url])
     };
     for url in [&metadata, &bundle] {
-        assert_eq!(ask(url, "of-somebody-else"), "404");
+        assert_eq!(ask(url, "of-another-ticket"), "404");
         assert_eq!(ask(url, &ticket.resource_secret), "200");
     }
-    assert_eq!(ask(&metadata, "of-somebody-else"), "404");
+    assert_eq!(ask(&metadata, "of-another-ticket"), "404");
 }
 
 fn forward(kind: &Kind) {

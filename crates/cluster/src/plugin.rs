@@ -58,20 +58,20 @@ impl Plugin {
     pub(super) fn new(exec: &ExecConfig, cluster: &Cluster, user: &str) -> Result<Self, ConnectError> {
         let command = exec.command.clone().unwrap_or_default();
         let quoted = if command.is_empty() { String::new() } else { format!("“{command}” ") };
-        let cluster = exec.provide_cluster_info.then(|| ExecAuthCluster::try_from(cluster)).transpose();
-        let (cluster, is_known) = cluster.map_or((None, false), |cluster| (cluster, true));
         let name = format!("the credential plugin {quoted}{user}");
-        let plugin = Self { name, command, exec: exec.clone(), cluster };
-        if plugin.command.is_empty() {
-            return Err(plugin.failed("has no command"));
+        let refused =
+            |problem: &str| ConnectError::Plugin { plugin: name.clone(), problem: problem.to_owned() };
+        if command.is_empty() {
+            return Err(refused("has no command"));
         }
         if exec.interactive_mode == Some(ExecInteractiveMode::Always) {
             let problem = "must ask a question (interactiveMode: Always), and there is no person to answer";
-            return Err(plugin.failed(problem));
+            return Err(refused(problem));
         }
-        if !is_known {
-            return Err(plugin.failed("asks for the cluster's certificate-authority, which cannot be read"));
-        }
+        let cluster = exec.provide_cluster_info.then(|| ExecAuthCluster::try_from(cluster)).transpose();
+        let cluster = cluster
+            .map_err(|_| refused("asks for the cluster's certificate-authority, which cannot be read"))?;
+        let plugin = Self { name, command, exec: exec.clone(), cluster };
         if !is_installed(&plugin.command) {
             return Err(plugin.failed(plugin.not_installed()));
         }

@@ -18,7 +18,7 @@ const MOST_PRINTED: u64 = 1 << 20;
 /// open.
 const AFTERWARDS: Duration = Duration::from_secs(1);
 
-/// What a program printed, and how it ended.
+/// The output of a program, and its exit status.
 pub(super) struct Ended {
     pub(super) status: ExitStatus,
     pub(super) stdout: Vec<u8>,

@@ -69,7 +69,7 @@ fn words<'a>(said: &'a str, innermost: &'a str, proxy: &Proxy) -> &'a str {
         LOGIN_WANTED | LOGIN_UNKNOWN if !proxy.has_login() => "it wants a user and a password",
         LOGIN_WANTED | LOGIN_REJECTED => "it does not accept this user and password",
         LOGIN_UNKNOWN => "it takes no user and password",
-        "unsuccessful" => "it refuses to connect to this host and port, and its log says why",
+        "unsuccessful" => "it does not connect to this host and port, and its log may say why",
         "unexpected end of file" => "it closes the connection",
         "failed parsing server response" | "server implements authentication incorrectly" => {
             "it does not speak SOCKS 5"
@@ -112,7 +112,7 @@ mod tests {
                 "it takes no user and password",
                 false,
             ),
-            ("tunnel error: unsuccessful", without, "it refuses to connect", true),
+            ("tunnel error: unsuccessful", without, "it does not connect", true),
             ("SOCKS error: host unreachable", without, "host unreachable", true),
             ("SOCKS error: failed to create underlying connection", without, "it cannot be reached", true),
         ] {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget};
 
-use crate::commands::screen::{Screen, columns, transfer_style};
+use crate::commands::screen::{Screen, columns, template, transfer_style};
 use cloakroom_core::time::format_duration;
 use cloakroom_transfer::fetch::FetchObserver;
 
@@ -43,7 +43,7 @@ impl FetchProgress {
             self.screen.draw(bar, &style)
         });
         if bar.length() != all {
-            bar.set_style(crate::commands::screen::template(&style));
+            bar.set_style(template(&style));
             match all {
                 Some(all) => bar.set_length(all),
                 None => bar.unset_length(),

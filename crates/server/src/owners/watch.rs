@@ -50,12 +50,23 @@ pub(super) struct Watch {
     keys_version: u64,
     is_listing: bool,
     failures: Failures,
+    /// Whether the log has a failure of this watch, and not yet its end.
+    has_warned: bool,
 }
 
 /// Watches until the task is aborted.
 pub(super) async fn run(follower: Arc<Follower>, scope: usize, source: Source) {
     let failures = Failures::default();
-    let mut watch = Watch { follower, scope, source, pass: 0, keys_version: 0, is_listing: true, failures };
+    let mut watch = Watch {
+        follower,
+        scope,
+        source,
+        pass: 0,
+        keys_version: 0,
+        is_listing: true,
+        failures,
+        has_warned: false,
+    };
     loop {
         match watch.follower.resource().await {
             Ok(resource) => watch.once(&resource).await,
@@ -198,7 +209,7 @@ impl Watch {
 
     fn recovered(&mut self) {
         self.failures.end();
-        if self.enter(WatchState::Ready, None) && !self.is_told(WatchState::Ready) {
+        if self.enter(WatchState::Ready, None) && std::mem::take(&mut self.has_warned) {
             tracing::info!(kind = %self.follower.kind, namespace = self.scope().namespace, "owners are known again");
         }
     }
@@ -240,7 +251,8 @@ impl Watch {
         if matches!(failure, ApiFailure::Expired { .. }) {
             tracing::info!(kind = %self.follower.kind, namespace, error = %failure, "owners are listed anew");
             self.enter(WatchState::Starting, Some(failure));
-        } else if self.enter(state, Some(failure)) && !self.is_told(state) {
+        } else if self.enter(state, Some(failure)) && !self.is_told_by_the_other() {
+            self.has_warned = true;
             tracing::warn!(
                 kind = %self.follower.kind, namespace, error = %failure,
                 "owners cannot be watched; resources that are staged for them stay"
@@ -254,9 +266,9 @@ impl Watch {
         follower.set(self.scope(), self.source, |record| record.enter(state, failure, &*follower.clock))
     }
 
-    /// Whether the first watch of pods has told this state already, so that the second one need not.
-    fn is_told(&self, state: WatchState) -> bool {
-        self.source == Source::Unfinished && self.scope().record(Source::All).state == state
+    /// Whether this is the second watch of pods, and the first one fails or starts as well and tells it.
+    fn is_told_by_the_other(&self) -> bool {
+        self.source == Source::Unfinished && self.scope().record(Source::All).state != WatchState::Ready
     }
 
     async fn rest(&mut self, asked: Option<Duration>) {

@@ -208,7 +208,7 @@ pub const TABLE: &[Row] = &[
     row(ADMINISTER, "show", "$ ", By::Reader),
     row(ADMINISTER, "rm", "$ ", By::Reader),
     row(ADMINISTER, "clean", "$ ", By::Reader),
-    row(ADMINISTER, "Exit codes, JSON and YAML", "# what is larger", By::Reader),
+    row(ADMINISTER, "Exit codes, JSON and YAML", "# larger than", By::Reader),
     row(DEPLOY, "With kustomize", "flowchart", By::Text),
     row(DEPLOY, "With kustomize", "openssl", By::Chapter(README, "Deploy")),
     row(DEPLOY, "With kustomize", "apiVersion: kustomize", By::Test("tests/real/manifests.rs")),

@@ -52,6 +52,15 @@ fn handed_over(request: &ExternalRequest, drawn: &Drawn) -> Result<ExternalSubmi
 }
 
 #[test]
+fn an_image_that_no_node_can_pull_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let drawn = Drawn::new(Timestamp::UNIX_EPOCH, &mut StdRng::seed_from_u64(1));
+    let request = request(&folder, keys::INIT_CONTAINER_IMAGE.name());
+    let refused = handed_over(&request, &drawn).err().unwrap().to_string();
+    assert!(refused.contains("no node can pull an image of this name"), "{refused}");
+}
+
+#[test]
 fn what_is_collected_is_what_is_read() {
     let folder = tempfile::tempdir().unwrap();
     let drawn = Drawn::new(Timestamp::UNIX_EPOCH, &mut StdRng::seed_from_u64(1));

@@ -111,7 +111,7 @@ fn image(
     warnings: &mut Vec<String>,
 ) -> Result<Option<String>, PlanError> {
     let key = &keys::INIT_CONTAINER_IMAGE;
-    match conf.get(key).map(str::trim) {
+    match conf.read(key)?.as_deref().map(str::trim) {
         Some("") => return Err(conf.refuse(key, "it must be the image of this program").into()),
         Some(image) => return Ok(Some(image.to_owned())),
         None => {}
