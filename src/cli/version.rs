@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use cloakroom_spark::version::{NEWEST_SPARK, OLDEST_SPARK};
 
-/// The commit, if the build sets it as the release's script does.
+/// The commit: packaging/revision.rs sets it for release builds.
 const REVISION: Option<&str> = option_env!("CLOAKROOM_REVISION");
 
 /// The C library. Users need to know it, because it resolves host names.

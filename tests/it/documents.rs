@@ -6,6 +6,7 @@ mod exit_codes;
 mod keys;
 mod markdown;
 mod metrics;
+mod pictures;
 mod sizes;
 
 use std::collections::{BTreeMap, BTreeSet};

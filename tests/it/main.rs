@@ -34,6 +34,7 @@ mod proxy;
 mod refused_data;
 mod replaced;
 mod replacement;
+mod revision;
 mod second_run;
 mod served;
 mod signals;
