@@ -7,6 +7,7 @@
 )]
 
 mod admin_commands;
+mod admin_tickets;
 mod chart;
 mod command_line;
 mod configuration;
