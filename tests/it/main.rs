@@ -44,5 +44,6 @@ mod submit_command;
 mod submit_progress;
 mod submit_staged;
 mod submit_steps;
+mod submit_without_master;
 mod tls_files;
 mod trying;

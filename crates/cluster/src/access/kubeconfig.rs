@@ -24,7 +24,7 @@ pub(super) fn read(
     let file = File { paths, setting };
     let mut files = Files::default();
     file.note(&mut files)?;
-    let Chosen { cluster, user, namespace } = file.chosen(context)?.ok_or_else(|| {
+    let Chosen { cluster, user, namespace, .. } = file.chosen(context)?.ok_or_else(|| {
         file.refuse(
             "it has no current context: choose one with “kubectl config use-context”, or name one here",
         )
@@ -40,6 +40,30 @@ pub(super) fn read(
     reading.context_namespace = namespace;
     reading.config.tls_server_name = given(cluster.of.tls_server_name.as_ref()).cloned();
     Ok(reading)
+}
+
+/// The context that a kubeconfig chooses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KubeconfigContext {
+    /// Its name.
+    pub name: String,
+    /// The address of its API server, `https://HOST:PORT`.
+    pub address: String,
+}
+
+impl KubeconfigContext {
+    /// Reads the context that is wanted, or else the current one; `None` if none is wanted and none is current. It reads
+    /// no credentials. `setting` names the files in messages.
+    pub fn read(
+        paths: &[PathBuf],
+        wanted: Option<&str>,
+        setting: &str,
+    ) -> Result<Option<Self>, ConnectError> {
+        let file = File { paths, setting };
+        file.note(&mut Files::default())?;
+        let Some(Chosen { context, cluster, .. }) = file.chosen(wanted)? else { return Ok(None) };
+        Ok(Some(Self { name: context, address: cluster.address()?.to_string() }))
+    }
 }
 
 /// What a kubeconfig provides if the address of the API server comes from elsewhere.
@@ -64,7 +88,7 @@ pub(super) fn surroundings(
 ) -> Result<Option<Surroundings>, ConnectError> {
     let file = File { paths, setting };
     file.note(files)?;
-    let Some(Chosen { cluster, user, namespace }) = file.chosen(context)? else { return Ok(None) };
+    let Some(Chosen { cluster, user, namespace, .. }) = file.chosen(context)? else { return Ok(None) };
     let roots = cluster.roots(files)?;
     let identity = user.identity(&cluster.of, files)?;
     let proxy = cluster.proxy()?;
@@ -80,6 +104,8 @@ struct File<'a> {
 
 /// What one context names.
 struct Chosen<'a> {
+    /// The context's name.
+    context: String,
     cluster: Part<'a, Cluster>,
     user: Part<'a, AuthInfo>,
     namespace: Option<String>,
@@ -122,7 +148,7 @@ impl File<'_> {
             None => self.part("user", "", AuthInfo::default()),
         };
         let namespace = context.namespace.filter(|name| !name.is_empty());
-        Ok(Some(Chosen { cluster, user, namespace }))
+        Ok(Some(Chosen { context: wanted, cluster, user, namespace }))
     }
 
     fn find<T>(
