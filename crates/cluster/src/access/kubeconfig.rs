@@ -13,6 +13,7 @@ use crate::connect_error::ConnectError;
 use crate::files::{self, Content, Files};
 use crate::identity::{self, ClientCertificate, Identity};
 use crate::plugin::Plugin;
+use cloakroom_core::text::repeated_key;
 use cloakroom_outbound::proxies::{Proxies, Proxy};
 
 pub(super) fn read(
@@ -183,12 +184,7 @@ impl File<'_> {
     fn unusable(&self, path: &Path, error: KubeconfigError) -> ConnectError {
         let refuse = |problem| ConnectError::Kubeconfig { path: path.to_owned(), problem };
         match error {
-            KubeconfigError::Parse(error) => match error.location() {
-                Some(location) => {
-                    refuse(format!("it cannot be read as YAML of a kubeconfig, line {}", location.line()))
-                }
-                None => refuse("it cannot be read as YAML of a kubeconfig".to_owned()),
-            },
+            KubeconfigError::Parse(error) => refuse(unreadable(&error)),
             KubeconfigError::ReadConfig(source, path) => {
                 ConnectError::Unreadable { path, setting: self.setting.to_owned(), source }
             }
@@ -345,6 +341,16 @@ impl Part<'_, AuthInfo> {
         let Some(exec) = &self.of.exec else { return Ok(None) };
         Plugin::new(exec, cluster, &self.name).map(Some)
     }
+}
+
+/// Why a kubeconfig cannot be read as YAML. Of its text it shows at most the name of a field.
+fn unreadable(error: &serde_saphyr::Error) -> String {
+    if let serde_saphyr::Error::DuplicateMappingKey { key, location } = error.without_snippet() {
+        let is_field = |key: &&str| key.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+        return repeated_key(key.as_deref().filter(is_field), location.line());
+    }
+    let line = error.location().map(|location| format!(", line {}", location.line()));
+    format!("it cannot be read as YAML of a kubeconfig{}", line.unwrap_or_default())
 }
 
 /// A text that is there. An empty one counts as absent, as for kubectl.

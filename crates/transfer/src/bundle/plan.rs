@@ -23,10 +23,7 @@ pub enum PackError {
         path: PathBuf,
     },
     /// The path is a folder. A bundle has no folders.
-    #[error(
-        "cannot pack {}: it is a folder, and a bundle holds files; name the files in it, or make one archive of it with tar or zip",
-        .path.display()
-    )]
+    #[error("cannot pack {}: it is a folder, and a bundle holds files; {}", .path.display(), for_folder(.path))]
     Folder {
         /// The path as the caller gave it.
         path: PathBuf,
@@ -157,6 +154,17 @@ fn inspect(path: &Path) -> Result<PlannedFile, PackError> {
         size_bytes: metadata.len(),
         modified: metadata.modified().ok(),
     })
+}
+
+/// The ways out for a folder. Patterns of a shell such as `lib/*` name folders as well.
+fn for_folder(path: &Path) -> String {
+    let name = path.file_name().map_or("folder".into(), OsStr::to_string_lossy);
+    format!(
+        "leave it out, name the files in it ({}), or make one archive of it (tar -czf {name}.tar.gz {}) and name that: a \
+         fetch does not unpack it",
+        path.join("*").display(),
+        path.display()
+    )
 }
 
 fn not_there(path: &Path, source: io::Error) -> PackError {
