@@ -1,5 +1,6 @@
 //! The plan of a bundle: checks and names every file before the first byte is written.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,7 +24,7 @@ pub enum PackError {
         path: PathBuf,
     },
     /// The path is a folder. A bundle has no folders.
-    #[error("cannot pack {}: it is a folder, and a bundle holds files; {}", .path.display(), for_folder(.path))]
+    #[error("cannot pack {}: it is a folder, and a bundle holds files; {}", .path.display(), for_folder(path))]
     Folder {
         /// The path as the caller gave it.
         path: PathBuf,
