@@ -97,8 +97,9 @@ fn a_file_that_holds_no_ticket_is_refused_and_not_repeated() {
         (r#"{"resourceSecret":"s3cret"}"#, 2, "--ticket takes the file that holds the ticket"),
     ] {
         for command in [&["show"][..], &["rm", "--yes"]] {
+            let mut admin = process::command();
             let refused =
-                process::command().args(command).args(["--ticket", file]).current_dir(&folder).output().unwrap();
+                admin.args(command).args(["--ticket", file]).current_dir(&folder).output().unwrap();
             let said = stderr(&refused);
             assert_eq!(refused.status.code(), Some(code), "{said}");
             assert!(said.contains(says) && !said.contains("s3cret"), "{said}");

@@ -1,5 +1,5 @@
-//! The connection of a submission to the API server: its address is the master, or that of the kubeconfig's context, and
-//! settings or this machine have the credentials.
+//! The connection of a submission to the API server. Its address is the master, or that of the kubeconfig's context.
+//! Settings or this machine have the credentials.
 
 use std::fmt;
 use std::path::PathBuf;

@@ -53,8 +53,8 @@ pub struct KubeconfigContext {
 }
 
 impl KubeconfigContext {
-    /// Reads the context that is wanted, or else the current one; `None` if none is wanted and none is current. It reads
-    /// no credentials. `setting` names the files in messages.
+    /// Reads the context that is wanted, or else the current one; `None` if none is wanted and none is current. No
+    /// credentials are read. `setting` names the files in messages.
     pub fn read(
         paths: &[PathBuf],
         wanted: Option<&str>,

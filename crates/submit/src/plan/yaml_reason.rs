@@ -32,7 +32,8 @@ mod tests {
 
     #[test]
     fn a_key_that_is_there_twice_is_named_with_its_line() {
-        for text in ["a: 1\nspec:\n  image: x\n  image: y\n", "{\"spec\":\n{\"image\": 1,\n\n\"image\": 2}}"] {
+        let json = "{\"spec\":\n{\"image\": 1,\n\n\"image\": 2}}";
+        for text in ["a: 1\nspec:\n  image: x\n  image: y\n", json] {
             let expected =
                 "the key `image` is there twice in one map, the second time in line 4: remove one of them";
             assert_eq!(reason_of(text), expected);

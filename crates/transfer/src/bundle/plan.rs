@@ -24,7 +24,11 @@ pub enum PackError {
         path: PathBuf,
     },
     /// The path is a folder. A bundle has no folders.
-    #[error("cannot pack {}: it is a folder, and a bundle holds files; {}", .path.display(), for_folder(path))]
+    #[error(
+        "cannot pack {}: it is a folder, and a bundle holds files; {}",
+        .path.display(),
+        for_folder(path)
+    )]
     Folder {
         /// The path as the caller gave it.
         path: PathBuf,
