@@ -21,8 +21,8 @@ const STAGING: &str = "Staging";
 /// Who tells of objects, as in Spark.
 const CREATION: &str = "Client";
 
-/// `Running for 3m, 4 executors`
-const STATUS: &str = "{spinner} {prefix} for {elapsed}{msg}";
+/// `Running for 00:03:12, 4 executors`
+const STATUS: &str = "{spinner} {prefix} for {elapsed_precise}{msg}";
 
 /// Shows the status. The elapsed time counts from the beginning of the phase.
 fn show(screen: &Screen, line: &Mutex<Option<ProgressBar>>, status: &Status) {
