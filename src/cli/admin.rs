@@ -228,8 +228,10 @@ pub struct LsArgs {
 
 /// Show everything that the server knows of one resource
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "Example:
-  cloakroom show 4c1a3c44")]
+#[command(group = ArgGroup::new("what").args(["id", "ticket"]).required(true))]
+#[command(after_help = "Examples:
+  cloakroom show 4c1a3c44
+  cloakroom show --ticket ticket.json")]
 pub struct ShowArgs {
     #[command(flatten)]
     pub admin: AdminArgs,
@@ -240,23 +242,31 @@ pub struct ShowArgs {
 
     /// Id of the resource, or its beginning of 4 characters or more, or what ls shows in place of a damaged id
     #[arg(value_name = "ID", value_parser = ResourceArg::parse)]
-    pub id: ResourceArg,
+    pub id: Option<ResourceArg>,
+
+    /// File with a ticket that has the id, as cloakroom stage or the server printed it; - is stdin. The rest of the
+    /// ticket has no effect
+    #[arg(long, value_name = "FILE")]
+    pub ticket: Option<PathBuf>,
 }
 
 /// `rm` needs one of these, so that a command line without filters never removes everything.
-const WHAT: [&str; 8] = ["ids", "namespace", "kind", "labels", "name", "why", "unused", "older_than"];
+const WHAT: [&str; 9] =
+    ["ids", "ticket", "namespace", "kind", "labels", "name", "why", "unused", "older_than"];
 
 /// Remove resources now, even if a pod still needs them
 ///
-/// Name resources by their ids, or give filters to remove all that match. The exit code is 1 if one of them could not
-/// be removed, or if you do not confirm.
+/// Name resources by their ids, or one by its ticket, or give filters to remove all that match. The exit code is 1 if
+/// one of them could not be removed, or if you do not confirm.
 #[derive(Debug, Clone, Args)]
 #[command(
-    override_usage = "cloakroom rm [OPTIONS] <ID>...\n       cloakroom rm [OPTIONS] --namespace <NS> ..."
+    override_usage = "cloakroom rm [OPTIONS] <ID>...\n       cloakroom rm [OPTIONS] --ticket <FILE>\n       cloakroom rm \
+                      [OPTIONS] --namespace <NS> ..."
 )]
 #[command(group = ArgGroup::new("what").args(WHAT).multiple(true).required(true))]
 #[command(after_help = "Examples:
   cloakroom rm 4c1a3c44
+  cloakroom rm --ticket ticket.json
   cloakroom rm -n etl --unused --older-than 2d --yes")]
 pub struct RmArgs {
     #[command(flatten)]
@@ -273,6 +283,11 @@ pub struct RmArgs {
     /// Ids of resources, or their beginnings of 4 characters or more, or what ls shows in place of damaged ids
     #[arg(value_name = "ID", conflicts_with = "which", value_parser = ResourceArg::parse)]
     pub ids: Vec<ResourceArg>,
+
+    /// File with a ticket that has the id, as cloakroom stage or the server printed it; - is stdin. The rest of the
+    /// ticket has no effect, so an admin token is needed as well
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["ids", "which"])]
+    pub ticket: Option<PathBuf>,
 
     #[command(flatten)]
     pub selection: SelectionArgs,
@@ -353,6 +368,10 @@ mod tests {
         assert_eq!(parse(&[]).unwrap_err(), ErrorKind::MissingRequiredArgument);
         assert_eq!(parse(&["--yes"]).unwrap_err(), ErrorKind::MissingRequiredArgument);
         assert_eq!(parse(&[ID, "--unused"]).unwrap_err(), ErrorKind::ArgumentConflict);
+        assert!(parse(&["--ticket", "t"]).unwrap().ids.is_empty());
+        for other in [ID, "--unused"] {
+            assert_eq!(parse(&["--ticket", "t", other]).unwrap_err(), ErrorKind::ArgumentConflict);
+        }
         assert_eq!(parse(&["4c1"]).unwrap_err(), ErrorKind::ValueValidation);
         assert_eq!(parse(&["4c1a"]).unwrap().ids, [ResourceArg::Beginning("4c1a".to_owned())]);
         assert_eq!(parse(&["4C1A"]).unwrap().ids, [ResourceArg::Beginning("4c1a".to_owned())]);

@@ -31,8 +31,8 @@ pub const VARIABLES: [(&str, &str); 4] = [
 ];
 
 const USAGE: &str = "cloakroom submit [options] <app jar | .py file | .R file> [app arguments]
-       cloakroom submit --kill SUBMISSION_ID --master k8s://…
-       cloakroom submit --status SUBMISSION_ID --master k8s://…";
+       cloakroom submit --kill SUBMISSION_ID [--master k8s://…]
+       cloakroom submit --status SUBMISSION_ID [--master k8s://…]";
 
 const ABOUT: &str = "spark-submit for Kubernetes without a JVM. Called under a name such as spark-submit or spark3-submit, \
                      or with an option of these first, the program is this command.";
@@ -44,7 +44,8 @@ const GROUPS: [(&str, &[(&str, &str)]); 4] = [
         &[
             (
                 "--master MASTER_URL",
-                "k8s://https://HOST:PORT, k8s://HOST:PORT (https) or k8s://http://HOST:PORT [env: MASTER]",
+                "k8s://https://HOST:PORT, k8s://HOST:PORT (https) or k8s://http://HOST:PORT \
+                 [default: the current context of the kubeconfig] [env: MASTER]",
             ),
             (
                 "--deploy-mode cluster",

@@ -11,6 +11,7 @@ pub mod serve;
 pub mod stage;
 mod stdout;
 pub mod submit;
+mod ticket;
 pub mod variables;
 
 use std::io::Write as _;

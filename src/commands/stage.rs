@@ -14,6 +14,7 @@ use std::time::Instant;
 
 use cloakroom_core::resource::{Owner, OwnerKind, POD};
 use cloakroom_core::size::format_size;
+use cloakroom_core::time::format_elapsed;
 use cloakroom_submit::Uploading;
 use cloakroom_transfer::bundle::{Disk, PackPlan, UnpackLimits};
 use cloakroom_transfer::client::{
@@ -66,10 +67,10 @@ pub async fn run(args: StageArgs) -> anyhow::Result<ExitCode> {
     }
     if !args.quiet {
         let (id, size) = (&staged.ticket.resource_id, format_size(staged.ticket.size_bytes));
-        let seconds = started.elapsed().as_secs_f64();
+        let took = format_elapsed(started.elapsed());
         let expires_at = staged.ticket.expires_at;
         tell(&format!(
-            "staged {size} as {id} in {seconds:.1} s; it expires at {expires_at} if it is not downloaded"
+            "staged {size} as {id} in {took}; it expires at {expires_at} if it is not downloaded"
         ));
     }
     warn_of_address(&request.server, &staged.ticket.url);

@@ -22,6 +22,7 @@ use anyhow::Context as _;
 
 use crate::cli::submit_help;
 use crate::commands::tell;
+use connect::Chosen;
 use hand_over::Successor;
 use invocation::Invocation;
 
@@ -64,15 +65,19 @@ async fn go(invocation: &Invocation) -> anyhow::Result<ExitCode> {
     for warning in super::variables::near_misses("submit") {
         warn(&warning);
     }
-    let settings = settings?;
+    let mut settings = settings?;
     settings.warnings.iter().for_each(|warning| warn(warning));
     if line.has(Switch::Verbose) {
         tell(&verbose::parsed(line, &settings.conf));
     }
+    let chosen = connect::choose_master(&mut settings.conf, &submitter)?;
+    if let Some(chosen) = chosen.as_ref().filter(|_| invocation.is_about_a_driver()) {
+        tell(&format!("asking {chosen}"));
+    }
     match (line.value(Purpose::Kill), line.value(Purpose::Status)) {
         (Some(submission), _) => work::kill(submission, settings.conf, &submitter).await,
         (None, Some(submission)) => work::status(submission, settings.conf, &submitter).await,
-        (None, None) => submit(line, settings, &submitter).await,
+        (None, None) => submit(line, settings, chosen, &submitter).await,
     }
 }
 
@@ -82,12 +87,22 @@ fn settings(line: &CommandLine, submitter: &Submitter) -> anyhow::Result<Setting
     Ok(Settings::of(line, &defaults))
 }
 
-async fn submit(line: &CommandLine, settings: Settings, submitter: &Submitter) -> anyhow::Result<ExitCode> {
+async fn submit(
+    line: &CommandLine,
+    settings: Settings,
+    chosen: Option<Chosen>,
+    submitter: &Submitter,
+) -> anyhow::Result<ExitCode> {
+    let is_dry_run = line.has(Switch::DryRun);
     let arguments = SubmitArguments::new(line, settings.conf, submitter.surroundings())?;
     if line.has(Switch::Verbose) {
         tell(&verbose::application(&arguments));
     }
-    work::submit(arguments, submitter, line.has(Switch::DryRun)).await
+    if let Some(chosen) = chosen {
+        let what = if is_dry_run { "these are the objects for" } else { "submitting to" };
+        tell(&format!("{what} {chosen}"));
+    }
+    work::submit(arguments, submitter, is_dry_run).await
 }
 
 /// Prints the help, on a terminal with colours.

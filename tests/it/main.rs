@@ -7,6 +7,7 @@
 )]
 
 mod admin_commands;
+mod admin_tickets;
 mod chart;
 mod command_line;
 mod configuration;
@@ -44,5 +45,6 @@ mod submit_command;
 mod submit_progress;
 mod submit_staged;
 mod submit_steps;
+mod submit_without_master;
 mod tls_files;
 mod trying;

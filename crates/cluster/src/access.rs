@@ -20,6 +20,7 @@ use cloakroom_core::reload::Seen;
 use cloakroom_outbound::proxies::{Proxies, Proxy};
 
 pub use credentials::{Basic, ContentSource, Credentials, Given, Impersonation};
+pub use kubeconfig::KubeconfigContext;
 pub use submission::SubmissionAccess;
 
 /// The folder in which Kubernetes mounts a pod's service account.

@@ -6,6 +6,7 @@ use kube::core::Status;
 
 use super::connection::NoClient;
 use cloakroom_core::text::one_line;
+use cloakroom_core::time::format_duration;
 use cloakroom_outbound::refusal::Refusal;
 
 /// A call that had no answer, or an answer that is not a success.
@@ -54,7 +55,7 @@ pub enum ApiFailure {
         message: String,
     },
     /// The answer did not come in time.
-    #[error("the API server did not answer within {} s", after.as_secs_f32())]
+    #[error("the API server did not answer within {}", format_duration(*after))]
     TimedOut {
         /// How long the caller waited.
         after: Duration,

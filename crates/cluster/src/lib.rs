@@ -17,7 +17,7 @@ mod throttled;
 mod transport;
 
 pub use access::{
-    Access, Basic, ContentSource, Credentials, Given, Impersonation, PropertiesAccess,
+    Access, Basic, ContentSource, Credentials, Given, Impersonation, KubeconfigContext, PropertiesAccess,
     SERVICE_ACCOUNT_FOLDER, SubmissionAccess,
 };
 pub use api_server::{ApiServer, CALL_TIMEOUT, Timeouts};

@@ -15,7 +15,7 @@ pub(super) fn with_retry_after(answer: Response<Body>) -> Response<Body> {
     let (StatusCode::TOO_MANY_REQUESTS, Some(seconds)) = (answer.status(), seconds) else { return answer };
     let status = json!({
         "kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "TooManyRequests", "code": 429,
-        "message": format!("too many requests: try again in {seconds} s"),
+        "message": format!("too many requests: try again in {seconds}s"),
         "details": {"retryAfterSeconds": seconds},
     });
     let (mut head, _) = answer.into_parts();

@@ -55,6 +55,15 @@ pub fn one_line(text: &str, longest: usize) -> String {
     shortened(harmless(&words.collect::<Vec<_>>().join(" ")), longest)
 }
 
+/// What is wrong with YAML that has a key twice in one map. `line` is that of the second one, and 0 if it is not known.
+pub fn repeated_key(key: Option<&str>, line: u64) -> String {
+    /// Longer than any field of Kubernetes.
+    const LONGEST: usize = 100;
+    let key = key.map_or_else(|| "a key".to_owned(), |key| format!("the key `{}`", one_line(key, LONGEST)));
+    let place = if line == 0 { String::new() } else { format!(", the second time in line {line}") };
+    format!("{key} is there twice in one map{place}: remove one of them")
+}
+
 /// Cuts the text to `longest` characters. An ellipsis shows that something was cut off.
 pub fn shortened(mut text: String, longest: usize) -> String {
     if let Some((end, _)) = text.char_indices().nth(longest) {
@@ -150,6 +159,13 @@ pub fn chain(error: &dyn Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_repeated_key_is_told_with_its_line_if_that_is_known() {
+        let expected = "the key `token` is there twice in one map, the second time in line 3: remove one of them";
+        assert_eq!(repeated_key(Some("token"), 3), expected);
+        assert_eq!(repeated_key(None, 0), "a key is there twice in one map: remove one of them");
+    }
 
     #[test]
     fn a_text_of_windows_is_read_like_any_other() {

@@ -122,6 +122,15 @@ pub fn format_duration(duration: Duration) -> String {
         .unwrap_or_default()
 }
 
+/// How long something took, for people: `15ms`, `1.2s`, `95.0s`; cut off and not rounded.
+#[must_use]
+pub fn format_elapsed(elapsed: Duration) -> String {
+    match (elapsed.as_secs(), elapsed.subsec_millis()) {
+        (0, milliseconds) => format!("{milliseconds}ms"),
+        (seconds, milliseconds) => format!("{seconds}.{}s", milliseconds / 100),
+    }
+}
+
 /// A time as flags take and show it: always with a unit, because a bare number means milliseconds for one of
 /// Spark's keys and minutes for the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -226,6 +235,15 @@ mod tests {
         let message = "30".parse::<SparkDuration>().unwrap_err().to_string();
         assert!(message.contains("`30` is not a time: it has no unit"), "{message}");
         assert_eq!("30m".parse(), Ok(SparkDuration::new(Duration::from_mins(30))));
+    }
+
+    #[test]
+    fn what_something_took_is_shown_in_one_unit() {
+        for (microseconds, expected) in
+            [(0, "0ms"), (999_999, "999ms"), (1_000_000, "1.0s"), (1_290_000, "1.2s"), (95_000_000, "95.0s")]
+        {
+            assert_eq!(format_elapsed(Duration::from_micros(microseconds)), expected);
+        }
     }
 
     #[test]

@@ -23,7 +23,7 @@ use cloakroom_transfer::client::{AdminClient, AdminToken, HttpClient, Selection,
 
 use super::local::LocalAdmin;
 use crate::cli::{ADMIN_TOKEN_FLAG as TOKEN_FLAG, AdminArgs, ResourceArg, Structured, admin_token_giver};
-use crate::commands::UsageError;
+use crate::commands::{UsageError, ticket};
 
 pub use clean::run as clean;
 pub use ls::run as ls;
@@ -66,6 +66,11 @@ fn no_token(data_dir: &Path) -> UsageError {
          a token to its data directory: there is none in {}; name another data directory by --data-dir",
         data_dir.display()
     ))
+}
+
+/// The resource that the ticket in the file names. Only the id counts: what may be done, the admin token decides.
+fn of_ticket(path: &Path) -> anyhow::Result<ResourceArg> {
+    Ok(ResourceArg::Whole(ticket::resource_id(path)?.into()))
 }
 
 /// The whole ids of `args`. Staged resources are searched before deleted ones.

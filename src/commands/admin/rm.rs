@@ -15,7 +15,7 @@ use cloakroom_transfer::client::{AdminClient, AdminError, Selection};
 
 use super::columns::{Columns, terminal_width};
 use super::ls::sort;
-use super::{connect, print_as, resolve, resources};
+use super::{connect, of_ticket, print_as, resolve, resources};
 use crate::cli::{RmArgs, SortKey, Structured};
 use crate::commands::{UsageError, tell};
 
@@ -54,9 +54,11 @@ pub async fn run(args: RmArgs) -> anyhow::Result<ExitCode> {
         )
         .into());
     }
+    let mut named = args.ids;
+    named.extend(args.ticket.as_deref().map(of_ticket).transpose()?);
     let client = connect(&args.admin)?;
     let only_unused = args.selection.unused;
-    let by_filter = args.ids.is_empty();
+    let by_filter = named.is_empty();
     let ids = if by_filter {
         let mut page = client.list(&Selection::from(args.selection)).await?;
         // In the order of ls.
@@ -64,7 +66,7 @@ pub async fn run(args: RmArgs) -> anyhow::Result<ExitCode> {
         show(&page);
         page.resources.iter().map(|row| row.resource_id.parse()).collect::<Result<Vec<RowName>, _>>()?
     } else {
-        let ids = resolve(&client, &args.ids).await.context("nothing was removed")?;
+        let ids = resolve(&client, &named).await.context("nothing was removed")?;
         if !args.yes {
             let page = found(&client, &ids).await?;
             if !page.resources.is_empty() {

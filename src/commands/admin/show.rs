@@ -9,13 +9,14 @@ use cloakroom_core::protocol::admin::ResourceDetails;
 use cloakroom_core::size::format_size;
 use cloakroom_core::text::harmless;
 
-use super::{age, connect, messages, print, print_as, resolve};
+use super::{age, connect, messages, of_ticket, print, print_as, resolve};
 use crate::cli::ShowArgs;
 
 /// Shows one resource.
 pub async fn run(args: ShowArgs) -> anyhow::Result<ExitCode> {
+    let of_ticket = args.ticket.as_deref().map(of_ticket).transpose()?;
     let client = connect(&args.admin)?;
-    let names = resolve(&client, std::slice::from_ref(&args.id)).await?;
+    let names = resolve(&client, args.id.or(of_ticket).as_slice()).await?;
     for name in &names {
         let details = client.show(name).await?;
         match args.output.structured() {

@@ -4,6 +4,7 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use jiff::Timestamp;
@@ -21,6 +22,7 @@ use crate::commands::submit::{connect, signals::Signals, sources};
 use crate::commands::{stdout, tell};
 
 use cloakroom_core::size::format_size;
+use cloakroom_core::time::format_elapsed;
 use cloakroom_submit::inputs::Local;
 use cloakroom_submit::plan::external_submitter::ExternalSubmission;
 use cloakroom_submit::run::{self, HandOver, HandedOver};
@@ -122,8 +124,9 @@ impl Events for Progress {
             Event::Staged { what, resource_id, size_bytes, seconds } => {
                 self.uploads.end();
                 if !self.is_quiet && !self.is_stopping.load(Ordering::Relaxed) {
-                    let size = format_size(*size_bytes);
-                    let line = format!("staged the {what}, {size}, as {resource_id} in {seconds:.1} s");
+                    let took = Duration::try_from_secs_f64(*seconds).unwrap_or_default();
+                    let (size, took) = (format_size(*size_bytes), format_elapsed(took));
+                    let line = format!("staged the {what}, {size}, as {resource_id} in {took}");
                     self.screen.tell(&line);
                 }
             }

@@ -1,6 +1,7 @@
-//! The connection of a submission to the API server: its address is the master, and settings or this machine have the
-//! credentials.
+//! The connection of a submission to the API server. Its address is the master, or that of the kubeconfig's context.
+//! Settings or this machine have the credentials.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,10 +12,10 @@ use super::sources;
 use crate::commands::credentials;
 
 use cloakroom_cluster::{
-    Access, ApiServer, Given, Proxies, SERVICE_ACCOUNT_FOLDER, SubmissionAccess, Timeouts,
+    Access, ApiServer, Given, KubeconfigContext, Proxies, SERVICE_ACCOUNT_FOLDER, SubmissionAccess, Timeouts,
 };
 use cloakroom_spark::keys::{self, Key};
-use cloakroom_spark::{SettingError, SparkConf, SubmissionCredentials};
+use cloakroom_spark::{Origin, SettingError, SparkConf, SubmissionCredentials};
 use cloakroom_submit::plan::Submitter;
 
 /// Spark's default of both timeouts.
@@ -22,9 +23,13 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// The timeout for 0, which means “no bound” to Spark's client: longer than any user waits.
 const NO_BOUND: Duration = Duration::from_hours(24);
 
+/// The origin of a master that [`choose_master`] has set.
+const CHOSEN: Origin = Origin::Derived;
+
 /// Reads and checks everything that calls to the API server need, and waits for a credential plugin. It sends nothing.
 pub async fn connect(conf: &SparkConf, submitter: &Submitter) -> anyhow::Result<ApiServer> {
-    let Some(master) = conf.get(&keys::MASTER) else { return by_kubeconfig(conf, submitter).await };
+    let given = conf.get(&keys::MASTER).filter(|_| conf.origin(&keys::MASTER) != Some(&CHOSEN));
+    let Some(master) = given else { return by_kubeconfig(conf, submitter).await };
     let url = master.strip_prefix("k8s://").unwrap_or(master);
     let fabric8 = Fabric8::of(submitter)?;
     let settings = SubmissionCredentials::from(conf)?;
@@ -47,24 +52,70 @@ pub async fn connect(conf: &SparkConf, submitter: &Submitter) -> anyhow::Result<
     connect_as(&Access::Submission(Box::new(access)), conf).await
 }
 
-/// Connects as the kubeconfig says, for commands that need no master.
+/// The kubeconfig's context that a command without a master goes by.
+struct WantedContext {
+    paths: Vec<PathBuf>,
+    /// `None` is the current context.
+    name: Option<String>,
+    /// What names the files, for messages.
+    setting: String,
+}
+
+impl WantedContext {
+    /// `None` if there is no kubeconfig. Refuses settings that say who asks, because they name no API server.
+    fn of(conf: &SparkConf, submitter: &Submitter) -> anyhow::Result<Option<Self>> {
+        let fabric8 = Fabric8::of(submitter)?;
+        let of_spark = SubmissionCredentials::from(conf)?.identify();
+        let of_spark = of_spark.then(|| format!("{}*", keys::OF_SUBMISSION_CREDENTIALS));
+        if let Some(setting) = of_spark.as_deref().or(fabric8.identity_setting()) {
+            bail!("no API server is named for the credentials of {setting}: give --master");
+        }
+        if fabric8.skips_kubeconfig {
+            bail!(
+                "no API server is known: give --master, because KUBERNETES_AUTH_TRYKUBECONFIG leaves out the kubeconfig"
+            );
+        }
+        let name = conf.get(&keys::CONTEXT).filter(|name| !name.is_empty()).map(str::to_owned);
+        Ok(sources::kubeconfig(submitter).map(|(paths, setting)| Self { paths, name, setting }))
+    }
+}
+
+/// Connects as the kubeconfig says, for commands without a master.
 async fn by_kubeconfig(conf: &SparkConf, submitter: &Submitter) -> anyhow::Result<ApiServer> {
-    let fabric8 = Fabric8::of(submitter)?;
-    let of_spark = SubmissionCredentials::from(conf)?.identify();
-    let of_spark = of_spark.then(|| format!("{}*", keys::OF_SUBMISSION_CREDENTIALS));
-    if let Some(setting) = of_spark.as_deref().or(fabric8.identity_setting()) {
-        bail!("no API server is named for the credentials of {setting}: give --master");
-    }
-    if fabric8.skips_kubeconfig {
-        bail!(
-            "no API server is known: give --master, because KUBERNETES_AUTH_TRYKUBECONFIG leaves out the kubeconfig"
-        );
-    }
-    let Some((paths, setting)) = sources::kubeconfig(submitter) else {
+    let Some(WantedContext { paths, name, setting }) = WantedContext::of(conf, submitter)? else {
         bail!("no API server is known: give --master, or a kubeconfig (KUBECONFIG, ~/.kube/config)")
     };
-    let context = conf.get(&keys::CONTEXT).filter(|name| !name.is_empty()).map(str::to_owned);
-    connect_as(&Access::Kubeconfig { paths, context, setting, proxies: proxies(submitter) }, conf).await
+    let proxies = proxies(submitter);
+    connect_as(&Access::Kubeconfig { paths, context: name, setting, proxies }, conf).await
+}
+
+/// The API server that was chosen in place of a master, for people.
+pub struct Chosen(KubeconfigContext);
+
+impl fmt::Display for Chosen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let KubeconfigContext { name, address } = &self.0;
+        write!(f, "{address} of the context “{name}”")
+    }
+}
+
+/// Makes the API server of the kubeconfig's context the master if none is given. It changes nothing without a
+/// kubeconfig or without a current context: then the missing master is refused.
+pub fn choose_master(conf: &mut SparkConf, submitter: &Submitter) -> anyhow::Result<Option<Chosen>> {
+    if conf.contains(&keys::MASTER) || conf.contains(&keys::REMOTE) {
+        return Ok(None);
+    }
+    let mut filled_in = conf.clone();
+    filled_in.fill_in(submitter.surroundings())?;
+    let Some(WantedContext { paths, name, setting }) = WantedContext::of(&filled_in, submitter)? else {
+        return Ok(None);
+    };
+    let context = KubeconfigContext::read(&paths, name.as_deref(), &setting)
+        .context("--master is not given, and the kubeconfig names no API server in its place")?;
+    Ok(context.map(|context| {
+        conf.set(&keys::MASTER, format!("k8s://{}", context.address), CHOSEN);
+        Chosen(context)
+    }))
 }
 
 /// The proxies of the environment. Of `https.proxy` and `HTTPS_PROXY` the JVM's property wins, as in Spark's client

@@ -2,6 +2,7 @@
 //! upload in flight, and later the state of the application.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget};
 
@@ -9,6 +10,7 @@ use crate::commands::screen::Screen;
 use crate::commands::stage::progress::{StageProgress, Uploads};
 
 use cloakroom_core::size::format_size;
+use cloakroom_core::time::format_elapsed;
 use cloakroom_submit::{
     BundleKind, Event, Events, Level, Lines, Log, Status, TakenBack, UnderWay, Uploading,
 };
@@ -96,8 +98,9 @@ impl Events for Progress {
             Event::Waits { notice, .. } => self.screen.tell(notice),
             Event::Staged { what, resource_id, size_bytes, seconds } => {
                 self.uploads.end();
-                let size = format_size(*size_bytes);
-                let message = format!("Staged the {what}, {size}, as {resource_id} in {seconds:.1} s");
+                let took = Duration::try_from_secs_f64(*seconds).unwrap_or_default();
+                let (size, took) = (format_size(*size_bytes), format_elapsed(took));
+                let message = format!("Staged the {what}, {size}, as {resource_id} in {took}");
                 self.lines.say(Level::Info, STAGING, &message);
             }
             Event::NotStaged { .. } => self.uploads.end(),

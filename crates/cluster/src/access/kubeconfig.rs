@@ -13,6 +13,7 @@ use crate::connect_error::ConnectError;
 use crate::files::{self, Content, Files};
 use crate::identity::{self, ClientCertificate, Identity};
 use crate::plugin::Plugin;
+use cloakroom_core::text::repeated_key;
 use cloakroom_outbound::proxies::{Proxies, Proxy};
 
 pub(super) fn read(
@@ -24,7 +25,7 @@ pub(super) fn read(
     let file = File { paths, setting };
     let mut files = Files::default();
     file.note(&mut files)?;
-    let Chosen { cluster, user, namespace } = file.chosen(context)?.ok_or_else(|| {
+    let Chosen { cluster, user, namespace, .. } = file.chosen(context)?.ok_or_else(|| {
         file.refuse(
             "it has no current context: choose one with “kubectl config use-context”, or name one here",
         )
@@ -40,6 +41,30 @@ pub(super) fn read(
     reading.context_namespace = namespace;
     reading.config.tls_server_name = given(cluster.of.tls_server_name.as_ref()).cloned();
     Ok(reading)
+}
+
+/// The context that a kubeconfig chooses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KubeconfigContext {
+    /// Its name.
+    pub name: String,
+    /// The address of its API server, `https://HOST:PORT`.
+    pub address: String,
+}
+
+impl KubeconfigContext {
+    /// Reads the context that is wanted, or else the current one; `None` if none is wanted and none is current. No
+    /// credentials are read. `setting` names the files in messages.
+    pub fn read(
+        paths: &[PathBuf],
+        wanted: Option<&str>,
+        setting: &str,
+    ) -> Result<Option<Self>, ConnectError> {
+        let file = File { paths, setting };
+        file.note(&mut Files::default())?;
+        let Some(Chosen { context, cluster, .. }) = file.chosen(wanted)? else { return Ok(None) };
+        Ok(Some(Self { name: context, address: cluster.address()?.to_string() }))
+    }
 }
 
 /// What a kubeconfig provides if the address of the API server comes from elsewhere.
@@ -64,7 +89,7 @@ pub(super) fn surroundings(
 ) -> Result<Option<Surroundings>, ConnectError> {
     let file = File { paths, setting };
     file.note(files)?;
-    let Some(Chosen { cluster, user, namespace }) = file.chosen(context)? else { return Ok(None) };
+    let Some(Chosen { cluster, user, namespace, .. }) = file.chosen(context)? else { return Ok(None) };
     let roots = cluster.roots(files)?;
     let identity = user.identity(&cluster.of, files)?;
     let proxy = cluster.proxy()?;
@@ -80,6 +105,8 @@ struct File<'a> {
 
 /// What one context names.
 struct Chosen<'a> {
+    /// The context's name.
+    context: String,
     cluster: Part<'a, Cluster>,
     user: Part<'a, AuthInfo>,
     namespace: Option<String>,
@@ -122,7 +149,7 @@ impl File<'_> {
             None => self.part("user", "", AuthInfo::default()),
         };
         let namespace = context.namespace.filter(|name| !name.is_empty());
-        Ok(Some(Chosen { cluster, user, namespace }))
+        Ok(Some(Chosen { context: wanted, cluster, user, namespace }))
     }
 
     fn find<T>(
@@ -157,12 +184,7 @@ impl File<'_> {
     fn unusable(&self, path: &Path, error: KubeconfigError) -> ConnectError {
         let refuse = |problem| ConnectError::Kubeconfig { path: path.to_owned(), problem };
         match error {
-            KubeconfigError::Parse(error) => match error.location() {
-                Some(location) => {
-                    refuse(format!("it cannot be read as YAML of a kubeconfig, line {}", location.line()))
-                }
-                None => refuse("it cannot be read as YAML of a kubeconfig".to_owned()),
-            },
+            KubeconfigError::Parse(error) => refuse(unreadable(&error)),
             KubeconfigError::ReadConfig(source, path) => {
                 ConnectError::Unreadable { path, setting: self.setting.to_owned(), source }
             }
@@ -319,6 +341,16 @@ impl Part<'_, AuthInfo> {
         let Some(exec) = &self.of.exec else { return Ok(None) };
         Plugin::new(exec, cluster, &self.name).map(Some)
     }
+}
+
+/// Why a kubeconfig cannot be read as YAML. Of its text it shows at most the name of a field.
+fn unreadable(error: &serde_saphyr::Error) -> String {
+    if let serde_saphyr::Error::DuplicateMappingKey { key, location } = error.without_snippet() {
+        let is_field = |key: &&str| key.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+        return repeated_key(key.as_deref().filter(is_field), location.line());
+    }
+    let line = error.location().map(|location| format!(", line {}", location.line()));
+    format!("it cannot be read as YAML of a kubeconfig{}", line.unwrap_or_default())
 }
 
 /// A text that is there. An empty one counts as absent, as for kubectl.

@@ -262,6 +262,12 @@ async fn what_is_not_there_or_not_supported_is_said_and_no_secret_with_it() {
         ),
         (good, plugin, None, &["of the user “u”", "must ask a question"]),
         (good, "token: {s3cret: [}", None, &["YAML", "line 10"]),
+        (
+            good,
+            "token: s3cret, token: s3cret",
+            None,
+            &["the key `token` is there twice in one map, the second time in line 10: remove one of them"],
+        ),
     ] {
         let path = folder.write("kube/config", &config(cluster, user)).display().to_string();
         let said = refused(&access(&folder, context));

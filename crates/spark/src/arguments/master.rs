@@ -5,6 +5,10 @@ use crate::keys;
 const FORMS: &str =
     "write k8s://https://HOST:PORT, k8s://HOST:PORT (which means https) or k8s://http://HOST:PORT";
 
+/// The other way to name the API server.
+const OF_KUBECONFIG: &str = "or choose a context in a kubeconfig (KUBECONFIG, ~/.kube/config, “kubectl config use-context”), \
+     whose API server is then used";
+
 /// The advice for everything other than Kubernetes in cluster mode.
 pub const EXTERNAL_SUBMITTER_ADVICE: &str = "set CLOAKROOM_SPARK_SUBMIT to a real spark-submit, which then runs \
      everything except Kubernetes in cluster mode (an empty variable forbids this)";
@@ -19,7 +23,7 @@ pub fn normalise(conf: &mut SparkConf) -> Result<String, SettingError> {
 
 fn normalised(conf: &SparkConf) -> Result<String, SettingError> {
     let Some(master) = conf.get(&keys::MASTER) else {
-        return Err(conf.refuse(&keys::MASTER, format!("give --master; {FORMS}")));
+        return Err(conf.refuse(&keys::MASTER, format!("give --master; {FORMS}; {OF_KUBECONFIG}")));
     };
     let Some(url) = master.strip_prefix("k8s://") else {
         return Err(conf.refuse(
@@ -70,6 +74,14 @@ mod tests {
         assert_eq!(master("k8s://h:6443").unwrap(), "k8s://https://h:6443");
         assert_eq!(master("k8s://https://[fd00::1]:6443").unwrap(), "k8s://https://[fd00::1]:6443");
         assert_eq!(master("k8s://http://127.0.0.1:8001").unwrap(), "k8s://http://127.0.0.1:8001");
+    }
+
+    #[test]
+    fn a_missing_master_is_refused_with_both_ways_to_name_the_api_server() {
+        let refusal = normalised(&SparkConf::default()).unwrap_err().to_string();
+        for part in ["`spark.master` is not set: give --master; write k8s://", "or choose a context in a kubeconfig"] {
+            assert!(refusal.contains(part), "{refusal}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::calls::{PathError, said};
 use cloakroom_cluster::ApiFailure;
+use cloakroom_spark::keys;
 
 /// A submission that was not created.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -201,12 +202,39 @@ fn after_refusal(message: &str, namespace: &str, is_pod: bool) -> String {
     } else if message.contains("failed quota") {
         "the quota requires a number that the pod does not have: give it by a setting or a pod template"
             .to_owned()
+    } else if let Some(account) = missing_account(message) {
+        after_missing_account(account, namespace)
     } else if is_pod {
         "change the pod by settings or a pod template as the message says, or ask the cluster's admin"
             .to_owned()
     } else {
         "ask the cluster's admin what has to change".to_owned()
     }
+}
+
+/// The service account that Kubernetes' admission plugin `ServiceAccount` did not find for a pod.
+fn missing_account(message: &str) -> Option<&str> {
+    let (_, rest) = message.split_once("error looking up service account ")?;
+    let (account, why) = rest.split_once(": ")?;
+    let (_, name) = account.split_once('/')?;
+    why.contains("not found").then_some(name)
+}
+
+fn after_missing_account(account: &str, namespace: &str) -> String {
+    /// The account of pods that name none. Kubernetes makes one for each namespace.
+    const DEFAULT: &str = "default";
+    let key = keys::DRIVER_SERVICE_ACCOUNT.name();
+    if account == DEFAULT {
+        return format!(
+            "{key} and the pod template name no other account, and Kubernetes makes this one soon after the namespace: \
+             try again, or set {key} to an account that exists"
+        );
+    }
+    format!(
+        "{key} or the pod template names the account: create it with “kubectl create serviceaccount {account} -n \
+         {namespace}” and give it the role spark-driver (kubectl apply -k manifests/submitter makes one, called spark), or \
+         name another account; without a name it is {DEFAULT}"
+    )
 }
 
 /// What became of the objects that were created before a failure.
@@ -251,6 +279,23 @@ impl fmt::Display for Undo {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_missing_service_account_is_told_with_its_setting_and_how_to_create_it() {
+        const KEY: &str = "spark.kubernetes.authenticate.driver.serviceAccountName";
+        let advice = |account: &str, why: &str| {
+            let looked_up = format!("error looking up service account spark/{account}: {why}");
+            after_refusal(&format!("pods \"x\" is forbidden: {looked_up}"), "spark", true)
+        };
+        let named = advice("runner", "serviceaccount \"runner\" not found");
+        for part in [KEY, "“kubectl create serviceaccount runner -n spark”", "without a name it is default"] {
+            assert!(named.contains(part), "no “{part}” in {named}");
+        }
+        let default = advice("default", "serviceaccount \"default\" not found");
+        assert!(default.contains(KEY) && default.contains("try again"), "{default}");
+        let later = advice("runner", "the server is busy");
+        assert!(later.starts_with("change the pod by settings"), "{later}");
+    }
 
     #[test]
     fn each_refusal_says_what_to_do_about_it() {

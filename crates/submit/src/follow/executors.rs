@@ -234,7 +234,7 @@ impl Executor {
 
     fn missing(&self, since: Duration) -> Finding {
         let mut parts = vec![format!(
-            "it has been missing from the cluster for {} s, and no deletion was reported",
+            "it has been missing from the cluster for {}s, and no deletion was reported",
             since.as_secs()
         )];
         parts.extend(self.reasons.iter().cloned());

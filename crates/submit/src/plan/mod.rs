@@ -35,6 +35,7 @@ mod template;
 #[cfg(test)]
 mod tests;
 mod volumes;
+mod yaml_reason;
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,6 @@
 //! The plan of a bundle: checks and names every file before the first byte is written.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -24,8 +25,9 @@ pub enum PackError {
     },
     /// The path is a folder. A bundle has no folders.
     #[error(
-        "cannot pack {}: it is a folder, and a bundle holds files; name the files in it, or make one archive of it with tar or zip",
-        .path.display()
+        "cannot pack {}: it is a folder, and a bundle holds files; {}",
+        .path.display(),
+        for_folder(path)
     )]
     Folder {
         /// The path as the caller gave it.
@@ -157,6 +159,17 @@ fn inspect(path: &Path) -> Result<PlannedFile, PackError> {
         size_bytes: metadata.len(),
         modified: metadata.modified().ok(),
     })
+}
+
+/// The ways out for a folder. Patterns of a shell such as `lib/*` name folders as well.
+fn for_folder(path: &Path) -> String {
+    let name = path.file_name().map_or("folder".into(), OsStr::to_string_lossy);
+    format!(
+        "leave it out, name the files in it ({}), or make one archive of it (tar -czf {name}.tar.gz {}) and name that: a \
+         fetch does not unpack it",
+        path.join("*").display(),
+        path.display()
+    )
 }
 
 fn not_there(path: &Path, source: io::Error) -> PackError {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use cloakroom_core::size::format_size;
-use cloakroom_core::time::format_duration;
+use cloakroom_core::time::format_elapsed;
 
 /// Receives the events of a fetch.
 pub trait FetchObserver: Send + Sync + 'static {
@@ -38,8 +38,7 @@ impl fmt::Display for SourceReport {
         if self.was_there {
             return write!(f, "{}: {files}, in place since an earlier run", self.what);
         }
-        let elapsed = Duration::from_millis(u64::try_from(self.elapsed.as_millis()).unwrap_or(u64::MAX));
-        let (bytes, elapsed) = (format_size(self.downloaded_bytes), format_duration(elapsed));
+        let (bytes, elapsed) = (format_size(self.downloaded_bytes), format_elapsed(self.elapsed));
         write!(f, "{}: {files}, {bytes} in {elapsed}", self.what)
     }
 }

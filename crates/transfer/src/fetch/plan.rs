@@ -71,6 +71,12 @@ pub enum PlanError {
     },
 }
 
+/// The resource id in the server's ticket; `file` names the ticket in messages. The ticket's address is not checked.
+pub fn resource_id_of_ticket(json: &str, file: &str) -> Result<ResourceId, PlanError> {
+    let read = ReadTicket::parse(json, true);
+    read.map(|ticket| ticket.id).map_err(|why| PlanError::Ticket { file: file.to_owned(), why })
+}
+
 /// The sources of a fetch, which succeed or fail together.
 #[derive(Debug, Clone, Default)]
 pub struct FetchPlan {

@@ -184,7 +184,7 @@ fn an_executor_is_missing_once_it_was_not_seen_for_long_enough() {
     assert_eq!(
         said,
         [
-            "Warn Executor 2 (pod x-exec-2 on node n) was lost: it has been missing from the cluster for 30 s, and no \
+            "Warn Executor 2 (pod x-exec-2 on node n) was lost: it has been missing from the cluster for 30s, and no \
           deletion was reported"
         ]
     );

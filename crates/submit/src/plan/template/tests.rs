@@ -107,6 +107,10 @@ fn what_is_not_one_pod_is_refused() {
         ("kind: pod\nspec: {}", "and it has `pod` and `v1`"),
         ("spec: {}\n---\nspec: {}\n", "one document in it, and it has 2"),
         ("spec: [", "its YAML cannot be read: "),
+        (
+            "spec:\n  priority: 1\n  priority: 2\n",
+            "its YAML cannot be read: the key `priority` is there twice in one map, the second time in line 3: remove",
+        ),
         ("spec: \"\u{202e}\u{200b}", "its YAML cannot be read: "),
     ] {
         let refused = pod(text).unwrap_err();

@@ -9,13 +9,10 @@ use serde_saphyr::Spanned;
 use serde_saphyr::options::NonFiniteFloatPolicy;
 
 use super::scalar::{Scalar, Source};
-use cloakroom_core::text::one_line;
+use crate::plan::yaml_reason;
 
 /// The limit for expanded aliases. No real pod needs more, and a document of nested aliases ends here.
 const MAX_REPLAYED_EVENTS: usize = 100_000;
-
-/// The YAML library shows lines of the document, in characters.
-const LONGEST_REASON: usize = 2000;
 
 /// One place of the document.
 #[derive(Debug)]
@@ -59,10 +56,8 @@ impl Node {
             with_snippet: false,
         };
         let documents: Vec<Spanned<Raw>> =
-            serde_saphyr::from_multiple_with_options(text, options).map_err(|error| {
-                let reason = one_line(&error.to_string(), LONGEST_REASON);
-                format!("its YAML cannot be read: {}", for_users(&reason))
-            })?;
+            serde_saphyr::from_multiple_with_options(text, options)
+                .map_err(|error| format!("its YAML cannot be read: {}", yaml_reason::reason(&error)))?;
         match <[Spanned<Raw>; 1]>::try_from(documents) {
             Ok([document]) => Ok(document.value.into_node(document.defined, Source::new(text))),
             Err(documents) => Err(format!("it must have one document in it, and it has {}", documents.len())),
@@ -109,15 +104,6 @@ impl Node {
         };
         Some(value)
     }
-}
-
-/// The library's reason without its advice for programmers.
-fn for_users(reason: &str) -> &str {
-    if reason.contains("budget breached") || reason.contains("alias") && reason.contains("limit") {
-        return "it has too many aliases (*name)";
-    }
-    let ends = [", set DuplicateKeyPolicy", "; use Option<"].into_iter().filter_map(|end| reason.find(end));
-    &reason[..ends.min().unwrap_or(reason.len())]
 }
 
 /// The YAML library's reading of a place.

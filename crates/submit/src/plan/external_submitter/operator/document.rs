@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::plan::yaml_reason;
 use cloakroom_core::resource::{Owner, OwnerError, OwnerKind};
 
 /// The operator's API group.
@@ -23,7 +24,7 @@ pub enum FileError {
     Syntax {
         /// The file's path as it was given, or `-`.
         file: String,
-        /// Line, column and cause.
+        /// The reason, with the line if it is known.
         problem: String,
     },
     /// No document is an application.
@@ -95,7 +96,7 @@ impl ApplicationFile {
         let documents: Vec<Value> =
             serde_saphyr::from_multiple_with_options(text, options).map_err(|error| FileError::Syntax {
                 file: file.to_owned(),
-                problem: error.to_string().replace('\n', " "),
+                problem: yaml_reason::reason(&error),
             })?;
         let documents: Vec<Value> = documents.into_iter().flat_map(items).collect();
         let at = chosen(file, &documents, name)?;

@@ -184,6 +184,11 @@ fn a_file_without_one_application_is_refused() {
     let two = format!("{HEAD}spec: {{}}\n---\n{}spec: {{}}\n", HEAD.replace("words", "letters"));
     for (text, name, why) in [
         ("kind: [", None, "cannot be read as YAML or JSON"),
+        (
+            "kind: Pod\nkind: Job\n",
+            None,
+            "app.yaml cannot be read as YAML or JSON: the key `kind` is there twice in one map, the second time in line 2",
+        ),
         ("kind: Pod", None, "has no SparkApplication"),
         ("- a\n- b", None, "has no SparkApplication"),
         (
