@@ -1,6 +1,7 @@
 //! The manifests' files agree with the code, the image and the pages. What shows only when overlays are rendered is in
 //! tests/real/manifests.rs.
 
+mod dashboard;
 mod expressions;
 
 use std::collections::BTreeSet;
