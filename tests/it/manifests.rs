@@ -1,6 +1,7 @@
 //! The manifests' files agree with the code, the image and the pages. What shows only when overlays are rendered is in
 //! tests/real/manifests.rs.
 
+mod dashboard;
 mod expressions;
 
 use std::collections::BTreeSet;
@@ -233,6 +234,18 @@ fn every_alert_says_what_to_do() {
             assert!(!flag.starts_with("--") || is_known, "{name}: there is no {flag}");
         }
     }
+}
+
+/// Links of alerts lead there, by the alert's name.
+#[test]
+fn every_alert_has_a_section_of_its_name_on_the_run_page() {
+    let page = std::fs::read_to_string(project().join("docs/run.md")).unwrap();
+    let (_, sections) = page.split_once("\n## Alerts\n").unwrap();
+    let sections = sections.split("\n## ").next().unwrap().lines();
+    let sections: Vec<_> = sections.filter_map(|line| line.strip_prefix("### ")).collect();
+    let alerts = alerts();
+    let names: Vec<_> = alerts.iter().map(|alert| text(&alert["alert"])).collect();
+    assert_eq!(sections, names, "docs/run.md has the alerts in the order of the rules");
 }
 
 fn alerts() -> Vec<Value> {

@@ -11,8 +11,10 @@ mod texts;
 use std::collections::BTreeSet;
 
 use cloakroom_testing::documentation::block;
+use cloakroom_testing::known::{list, text};
 use cloakroom_testing::needs::trial;
 use libtest_mimic::Trial;
+use serde_json::Value;
 
 use crate::manifests::{combined, everything, of_the_page, render, render_own, rendered::Rendered, wiring};
 use comparison::differences;
@@ -22,12 +24,13 @@ use helm::{Helm, values_of};
 type Test = fn(&Helm);
 
 pub fn trials() -> Vec<Trial> {
-    let tests: [(&str, Test); 11] = [
+    let tests: [(&str, Test); 12] = [
         ("chart_is_accepted_by_a_strict_lint_with_the_values_of_every_overlay", lint),
         ("chart_without_values_is_told_what_is_missing_by_lint", lint_without_values),
         ("chart_makes_what_kustomize_makes_for_the_base_and_every_overlay", overlays),
         ("chart_makes_what_kustomize_makes_for_combinations", combinations),
         ("chart_makes_what_the_kustomization_of_the_operations_page_makes", as_the_page_says),
+        ("chart_links_each_alert_to_its_section_of_the_run_page", runbooks),
         ("chart_shows_planted_differences_from_kustomize", planted_differences),
         ("chart_uses_every_value", choices::every_value),
         ("chart_says_what_is_wrong_with_values_in_one_sentence_each", choices::wrong_values),
@@ -107,6 +110,26 @@ fn as_the_page_says(helm: &Helm) {
     std::fs::write(&file, values).unwrap();
     let chart = helm.render(&[file.to_str().unwrap().to_owned()], &[]);
     assert_eq!(differences(&chart, &render_own(&of_the_page())), Vec::<String>::new());
+}
+
+/// The page's address is a value. Without it the alerts are those of the manifests.
+fn runbooks(helm: &Helm) {
+    let files = ["ci/monitoring-values.yaml".to_owned()];
+    let alerts = |values: &[&str]| -> Vec<Value> {
+        let rendered = helm.render(&files, values);
+        let groups = list(&rendered.one("PrometheusRule", "cloakroom")["spec"]["groups"]);
+        groups.iter().flat_map(|group| list(&group["rules"])).cloned().collect()
+    };
+    let page = std::fs::read_to_string(helm::project().join("docs/run.md")).unwrap();
+    let linked = alerts(&["monitoring.runbookUrl=https://git.example.com/run.md"]);
+    assert!(linked.len() > 10, "{linked:?}");
+    for alert in linked {
+        let name = text(&alert["alert"]);
+        let section = format!("https://git.example.com/run.md#{}", name.to_lowercase());
+        assert_eq!(alert["annotations"]["runbook_url"], section);
+        assert!(page.contains(&format!("\n### {name}\n")), "docs/run.md has no section {name}");
+    }
+    assert!(alerts(&[]).iter().all(|alert| alert["annotations"]["runbook_url"].is_null()));
 }
 
 /// One thing changed at a time.

@@ -43,6 +43,7 @@ const OTHERS: &[(&str, &str, &str)] = &[
     ("monitoring.enabled", "false", "monitoring"),
     ("monitoring.labels", "{\"release\": \"other\"}", "monitoring"),
     ("monitoring.namespace", "\"other\"", "monitoring"),
+    ("monitoring.runbookUrl", "\"https://git.example.com/run.md\"", "monitoring"),
     ("networkPolicy.enabled", "false", "base"),
     ("networkPolicy.dnsPorts", "[53, 5353]", "base"),
     ("networkPolicy.apiServerPorts", "[16443]", "base"),
@@ -193,6 +194,10 @@ const WRONG: &[(&[&str], &str)] = &[
     ),
     (&["service.nodePort=32768"], "at '/service/nodePort': maximum: got 32,768, want 32,767"),
     (&["namespaces={Spark}"], "at '/namespaces/0': 'Spark' does not match pattern…"),
+    (
+        &["monitoring.runbookUrl=https://git.example.com/run.md#alerts"],
+        "at '/monitoring/runbookUrl': 'https://git.example.com/run.md#alerts' does not match pattern…",
+    ),
     (&["persistence.size=big"], "at '/persistence/size': 'big' does not match pattern…"),
 ];
 

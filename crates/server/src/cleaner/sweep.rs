@@ -60,7 +60,8 @@ pub struct Swept {
 }
 
 impl Swept {
-    /// Logs what was done. If there was nothing to do, the line is at level debug.
+    /// Logs what was done, and how many resources were deleted for each reason. If there was nothing to do, the line is
+    /// at level debug.
     pub fn log(&self) {
         if self.forgotten.dropped > 0 {
             tracing::warn!(
@@ -73,8 +74,17 @@ impl Swept {
             tracing::debug!("swept, nothing to do");
             return;
         }
+        // A reason that deleted nothing has no field. Only clients and admins release and remove, never a sweep.
+        let of = |reason: DeletionReason| self.deleted.get(&reason).copied();
         tracing::info!(
             expired = self.expired,
+            unused = of(DeletionReason::Unused),
+            max_unused_reached = of(DeletionReason::MaxUnusedReached),
+            ttl_reached = of(DeletionReason::TtlReached),
+            max_age_reached = of(DeletionReason::MaxAgeReached),
+            orphaned = of(DeletionReason::Orphaned),
+            owner_finished = of(DeletionReason::OwnerFinished),
+            owner_never_seen = of(DeletionReason::OwnerNeverSeen),
             interrupted_uploads = self.recovered.uploads,
             interrupted_deletions = self.recovered.deletions,
             strays = self.recovered.strays,

@@ -4,8 +4,10 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
 use tracing::Span;
+use tracing::field::display;
 
 use super::error::{ApiError, SHARE};
+use super::proxies::Sender;
 use cloakroom_core::metrics::{DownloadMeasurement, Metrics, UploadMeasurement};
 use cloakroom_core::protocol::problem::Code;
 use cloakroom_core::resource::ResourceId;
@@ -72,13 +74,19 @@ pub(super) fn not_sent(metrics: &Metrics, error: &ApiError) {
 pub(super) struct Sending {
     measured: DownloadMeasurement,
     resource_id: ResourceId,
+    sender: Sender,
     /// The span of the request, because the body is dropped outside of it when a connection ends.
     span: Span,
 }
 
 impl Sending {
-    pub(super) fn begin(metrics: &Metrics, resource_id: ResourceId, bytes: u64) -> Self {
-        Self { measured: metrics.download(bytes), resource_id, span: Span::current() }
+    pub(super) fn begin(metrics: &Metrics, resource_id: ResourceId, bytes: u64, sender: Sender) -> Self {
+        Self { measured: metrics.download(bytes), resource_id, sender, span: Span::current() }
+    }
+
+    /// Where the request came from.
+    pub(super) fn sender(&self) -> Sender {
+        self.sender
     }
 
     /// Counts bytes that were handed to the connection.
@@ -92,7 +100,11 @@ impl Drop for Sending {
         let missing_bytes = self.measured.missing_bytes();
         if missing_bytes > 0 {
             let _in_request = self.span.enter();
-            tracing::info!(resource_id = %self.resource_id, missing_bytes, "a download broke off");
+            let Sender { address, proxy } = self.sender;
+            tracing::info!(
+                resource_id = %self.resource_id, missing_bytes, peer = %address, proxy = proxy.map(display),
+                "a download broke off"
+            );
         }
     }
 }

@@ -4,8 +4,11 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
+use axum::extract::{ConnectInfo, Request, State};
 use axum::http::HeaderMap;
 use axum::http::header::FORWARDED;
+use axum::middleware::Next;
+use axum::response::Response;
 use ipnet::IpNet;
 
 const X_FORWARDED_FOR: &str = "x-forwarded-for";
@@ -21,6 +24,21 @@ pub(super) struct Sender {
     pub(super) address: IpAddr,
     /// The trusted proxy that opened the connection; `None` if the client opened it itself.
     pub(super) proxy: Option<IpAddr>,
+}
+
+/// Notes in each answer where its request came from, for the log.
+pub(super) async fn note_sender(
+    State(trusted): State<TrustedProxies>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
+    let sender = peer.map(|ConnectInfo(peer)| trusted.sender(peer.ip(), request.headers()));
+    let mut response = next.run(request).await;
+    if let Some(sender) = sender {
+        response.extensions_mut().insert(sender);
+    }
+    response
 }
 
 /// A part of the text is neither an address nor a network.

@@ -13,6 +13,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::request_id::{PropagateRequestIdLayer, SetRequestIdLayer};
 use tower_http::set_header::SetResponseHeaderLayer;
 use tower_http::trace::{DefaultOnFailure, TraceLayer};
+use tracing::field::display;
 use tracing::{Level, Span};
 
 use super::body;
@@ -20,6 +21,7 @@ use super::error::{self, ApiError};
 use super::framing;
 use super::measure;
 use super::pace::PaceLimits;
+use super::proxies::{self, Sender, TrustedProxies};
 use super::request_id::{self, RandomId};
 use super::routes;
 use super::state::AppState;
@@ -56,7 +58,8 @@ pub(super) fn starting(serves: Serves, entrance: &Entrance) -> Router {
         Serves::Resources => Router::new(),
         Serves::Operations | Serves::Everything => Router::new().route(HEALTHZ, get(routes::health::healthz)),
     };
-    finish(router.fallback(async || ApiError::starting()), entrance)
+    // The settings come with the state. Until then no proxy is trusted.
+    finish(router.fallback(async || ApiError::starting()), entrance, &TrustedProxies::default())
 }
 
 /// The routes while the server serves.
@@ -67,7 +70,8 @@ pub(super) fn serving(serves: Serves, state: &AppState, entrance: &Entrance) -> 
         Serves::Operations => operational_routes(),
         Serves::Everything => routes::api().merge(operational_routes()),
     };
-    finish(router.fallback(no_such_path).with_state(state.clone()), entrance)
+    let router = router.fallback(no_such_path).with_state(state.clone());
+    finish(router, entrance, &state.settings.trusted_proxies)
 }
 
 /// The routes while the server finishes its transfers: probes and metrics. All other requests are for its successor.
@@ -79,7 +83,8 @@ pub(super) fn stopping(serves: Serves, state: &AppState, entrance: &Entrance) ->
             .route(READYZ, get(routes::health::still_ready))
             .route(METRICS, get(routes::metrics::metrics)),
     };
-    finish(router.fallback(async || ApiError::shutting_down()).with_state(state.clone()), entrance)
+    let router = router.fallback(async || ApiError::shutting_down()).with_state(state.clone());
+    finish(router, entrance, &state.settings.trusted_proxies)
 }
 
 fn operational_routes() -> Router<AppState> {
@@ -91,7 +96,7 @@ fn operational_routes() -> Router<AppState> {
 }
 
 /// Adds the layers. The layer that is added last runs first.
-fn finish(router: Router, entrance: &Entrance) -> Router {
+fn finish(router: Router, entrance: &Entrance, trusted: &TrustedProxies) -> Router {
     router
         .method_not_allowed_fallback(method_not_allowed)
         .layer(CatchPanicLayer::custom(panicked))
@@ -100,6 +105,7 @@ fn finish(router: Router, entrance: &Entrance) -> Router {
         .layer(middleware::from_fn(error::finish))
         .layer(SetResponseHeaderLayer::if_not_present(CACHE_CONTROL, NOT_STORED))
         .layer(middleware::from_fn_with_state(entrance.metrics.clone(), measure::count))
+        .layer(middleware::from_fn_with_state(trusted.clone(), proxies::note_sender))
         .layer(
             TraceLayer::new_for_http()
                 .make_span_with(span)
@@ -152,12 +158,16 @@ fn span<B>(request: &axum::http::Request<B>) -> Span {
     }
 }
 
+/// Logs an answer with the client's address, so that a reader of the log sees who fetches, and who guesses tokens.
 fn log<B>(response: &Response<B>, latency: Duration, span: &Span) {
     let status = response.status().as_u16();
+    let sender = response.extensions().get::<Sender>();
+    let peer = sender.map(|sender| display(sender.address));
+    let proxy = sender.and_then(|sender| sender.proxy).map(display);
     let milliseconds = u64::try_from(latency.as_millis()).unwrap_or(u64::MAX);
     if span.metadata().is_some_and(|span| span.name() == "request") {
-        tracing::info!(status, milliseconds, "answered");
+        tracing::info!(status, milliseconds, peer, proxy, "answered");
     } else {
-        tracing::debug!(status, milliseconds, "answered");
+        tracing::debug!(status, milliseconds, peer, proxy, "answered");
     }
 }

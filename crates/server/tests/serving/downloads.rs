@@ -2,12 +2,13 @@
 
 use cloakroom_core::protocol::digest;
 use cloakroom_core::protocol::v1::Ticket;
+use cloakroom_testing::logs;
 use cloakroom_testing::wire::{Answer, ask};
 use reqwest::{Method, RequestBuilder, Response};
 use sha2::{Digest as _, Sha256};
 
 use crate::support::TestApp;
-use crate::support::app::problem;
+use crate::support::app::{Options, problem};
 
 const BUNDLE: &str = "0123456789";
 
@@ -49,6 +50,40 @@ async fn a_download_says_what_it_is() {
         assert_eq!(header(&response, name), expected, "{name}");
     }
     assert_eq!(response.text().await.unwrap(), BUNDLE);
+}
+
+#[tokio::test]
+async fn the_log_has_the_address_of_every_client_also_of_a_refused_one() {
+    for (trusted, sender) in
+        [(None, " peer=127.0.0.1"), (Some("127.0.0.0/8"), " peer=203.0.113.9 proxy=127.0.0.1")]
+    {
+        let mut options = Options::default();
+        options.settings.trusted_proxies =
+            trusted.map(|networks| networks.parse().unwrap()).unwrap_or_default();
+        let app = TestApp::start_with(options).await;
+        let ticket = app.stage(BUNDLE).await;
+        let (v1, v0) = ("/api/v1/resources", "/api/v0/resources");
+        let id = &ticket.resource_id;
+        for (request, status) in [
+            (app.download(&ticket), 200),
+            (app.get(&format!("{v0}/{id}")).header("authorization", &ticket.resource_secret), 200),
+            (app.get(&format!("{v1}/{id}")), 401),
+            (app.get(&format!("{v0}/{id}")).bearer_auth("guessed-horse-battery"), 401),
+            (app.get(&format!("{v1}/{id}")).bearer_auth("guessed-horse-battery"), 404),
+            (app.get("/nowhere"), 404),
+        ] {
+            let request_id = format!("sent-{:016x}", rand::random::<u64>());
+            let request =
+                request.header("x-request-id", &request_id).header("x-forwarded-for", "203.0.113.9");
+            assert_eq!(request.send().await.unwrap().status(), status);
+            let lines = logs::lines_with(&request_id);
+            let is_said = |line: &String| {
+                line.contains(&format!("answered status={status} ")) && line.ends_with(sender)
+            };
+            assert!(lines.iter().any(is_said), "{status} {sender}: {lines:?}");
+        }
+        app.keep_secret("guessed-horse-battery");
+    }
 }
 
 #[tokio::test]

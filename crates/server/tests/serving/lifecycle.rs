@@ -1,12 +1,15 @@
 //! When a resource goes: its owner, its downloads and the time, with the watches of a cluster and a clock that is moved
 //! by hand.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use cloakroom_core::clock::Clock as _;
 use cloakroom_core::protocol::v1::Ticket;
-use cloakroom_server::cleaner::Policy;
+use cloakroom_core::resource::DeletionReason;
+use cloakroom_server::cleaner::{Policy, Swept};
 use cloakroom_server::owners::{Presence, WatchState};
+use cloakroom_testing::logs;
 use cloakroom_testing::wait::until;
 use cloakroom_testing::wire::Wire;
 
@@ -98,6 +101,47 @@ async fn an_orphan_goes_after_the_grace_and_not_before() {
     delete_driver_and_sweep(&watched).await;
     watched.assert_kept(&ticket, "owner-gone").await;
     assert_goes_after(&watched, &ticket, MINUTE, "orphaned").await;
+}
+
+#[tokio::test]
+async fn the_log_says_how_many_resources_a_sweep_deleted_for_which_reason() {
+    let watched = WatchedApp::start().await;
+    for _ in 0..2 {
+        watched.stage("namespace=demo&label=app%3Dnever").await;
+    }
+    let mut used = Vec::new();
+    for _ in 0..7 {
+        used.push(watched.stage_demo().await);
+    }
+    watched.api.create_pod("demo", "driver", &DEMO);
+    watched.until(&owner("app=demo"), Presence::Present).await;
+    watched.until(&owner("app=never"), Presence::Absent).await;
+    for ticket in &used {
+        watched.fetch(ticket).await;
+    }
+    watched.sweep_after(30 * SECOND).await;
+    delete_driver_and_sweep(&watched).await;
+    assert_eq!(watched.sweep_after(30 * MINUTE).await.expired, 9);
+    // The log is that of all tests here. No other one has these numbers.
+    let line = "swept expired=9 unused=2 orphaned=7 interrupted_uploads=0 interrupted_deletions=0 strays=0";
+    assert!(!logs::lines_with(line).is_empty(), "{:?}", logs::lines_with("swept expired=9"));
+}
+
+#[test]
+fn the_log_has_every_reason_for_which_a_sweep_deletes() {
+    logs::capture();
+    let others = [DeletionReason::Released, DeletionReason::Removed];
+    let reasons = DeletionReason::ALL.iter().copied().filter(|reason| !others.contains(reason));
+    let counts: BTreeMap<_, u64> = reasons.zip(9001..).collect();
+    let mut swept = Swept::default();
+    swept.expired += counts.values().sum::<u64>();
+    swept.deleted.extend(counts.clone());
+    swept.log();
+    let lines = logs::lines_with(&format!("swept expired={} ", swept.expired));
+    for (reason, count) in counts {
+        let field = format!(" {}={count} ", reason.as_str().replace('-', "_"));
+        assert!(lines.iter().any(|line| line.contains(&field)), "{field}: {lines:?}");
+    }
 }
 
 #[tokio::test]

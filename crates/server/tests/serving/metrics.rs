@@ -316,6 +316,7 @@ async fn a_download_that_breaks_off_is_logged_with_resource_and_request() {
         lines.any(|line| {
             line.contains("a download broke off")
                 && line.contains(&format!("resource_id={}", ticket.resource_id))
+                && line.ends_with(" peer=127.0.0.1")
         })
     };
     until("it is logged", is_said).await;

@@ -1,5 +1,6 @@
 //! Answers downloads in v0 and v1: headers, conditions, ranges, and the bytes.
 
+use std::net::SocketAddr;
 use std::ops::Range;
 
 use axum::body::Body;
@@ -10,11 +11,13 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::TryStreamExt as _;
+use tracing::field::display;
 
 use super::conditional::{Outcome, evaluate, range_counts};
 use super::range::{Requested, parse};
 use crate::http::error::ApiError;
 use crate::http::measure::Sending;
+use crate::http::proxies::Sender;
 use crate::http::state::AppState;
 use cloakroom_core::protocol::problem::Code;
 use cloakroom_core::protocol::{BUNDLE_CONTENT_TYPE, REPR_DIGEST, digest};
@@ -38,6 +41,7 @@ pub(super) enum Ranges {
 pub(super) async fn send(
     state: &AppState,
     download: Download,
+    peer: SocketAddr,
     method: &Method,
     headers: &HeaderMap,
     ranges: Ranges,
@@ -82,7 +86,8 @@ pub(super) async fn send(
         return Ok((status, answer).into_response());
     }
     state.downloads.begin(&download).await?;
-    let sending = Sending::begin(&state.metrics, download.resource().id, range.end - range.start);
+    let sender = state.settings.trusted_proxies.sender(peer.ip(), headers);
+    let sending = Sending::begin(&state.metrics, download.resource().id, range.end - range.start, sender);
     Ok((status, answer, content(download, range, sending)).into_response())
 }
 
@@ -134,13 +139,18 @@ fn value(text: &str) -> Result<HeaderValue, ApiError> {
 
 /// The bytes, piece by piece. The head has announced the length, so after an error the connection breaks off.
 fn content(download: Download, range: Range<u64>, mut sending: Sending) -> Body {
-    let id = download.resource().id;
+    let (id, Sender { address: peer, proxy }) = (download.resource().id, sending.sender());
+    let proxy = proxy.map(display);
     let pieces = download.read(range).inspect_ok(move |piece| sending.sent(piece.len()));
     Body::from_stream(pieces.inspect_err(move |error| {
         if matches!(error, StoreError::Deleted) {
-            tracing::info!(resource_id = %id, "a download was cut off, because its resource was deleted");
+            tracing::info!(
+                resource_id = %id, %peer, proxy, "a download was cut off, because its resource was deleted"
+            );
         } else {
-            tracing::error!(resource_id = %id, error = %chain(error), "a bundle could not be read");
+            tracing::error!(
+                resource_id = %id, error = %chain(error), %peer, proxy, "a bundle could not be read"
+            );
         }
     }))
 }

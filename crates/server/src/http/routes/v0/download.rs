@@ -1,7 +1,9 @@
 //! Downloads in v0: the secret stands alone in `Authorization`. An unknown id is `404`, a wrong secret is `401`.
 
+use std::net::SocketAddr;
+
 use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, State};
+use axum::extract::{ConnectInfo, Path, State};
 use axum::http::{HeaderMap, Method};
 use axum::response::Response;
 
@@ -32,12 +34,13 @@ use cloakroom_staging::{AccessError, Download};
 )]
 pub(super) async fn get(
     State(state): State<AppState>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
     path: Result<Path<String>, PathRejection>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let answer = async {
         let download = open(&state, path, &headers).await?;
-        send(&state, download, &Method::GET, &headers, Ranges::Honoured).await
+        send(&state, download, peer, &Method::GET, &headers, Ranges::Honoured).await
     };
     answer.await.inspect_err(|error| not_sent(&state.metrics, error))
 }
@@ -58,11 +61,12 @@ pub(super) async fn get(
 )]
 pub(super) async fn head(
     State(state): State<AppState>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
     path: Result<Path<String>, PathRejection>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let download = open(&state, path, &headers).await?;
-    send(&state, download, &Method::HEAD, &headers, Ranges::Ignored).await
+    send(&state, download, peer, &Method::HEAD, &headers, Ranges::Ignored).await
 }
 
 async fn open(

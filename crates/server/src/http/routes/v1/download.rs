@@ -1,7 +1,9 @@
 //! Downloads in v1.
 
+use std::net::SocketAddr;
+
 use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, State};
+use axum::extract::{ConnectInfo, Path, State};
 use axum::http::{HeaderMap, Method};
 use axum::response::Response;
 
@@ -31,13 +33,14 @@ use crate::http::state::AppState;
 )]
 pub(super) async fn get(
     State(state): State<AppState>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
     path: Result<Path<String>, PathRejection>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let answer = async {
         let (id, secret) = ticket(path, &headers)?;
         let download = state.staging.open_download(id, &secret).await?;
-        send(&state, download, &Method::GET, &headers, Ranges::Honoured).await
+        send(&state, download, peer, &Method::GET, &headers, Ranges::Honoured).await
     };
     answer.await.inspect_err(|error| not_sent(&state.metrics, error))
 }
@@ -58,10 +61,11 @@ pub(super) async fn get(
 )]
 pub(super) async fn head(
     State(state): State<AppState>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
     path: Result<Path<String>, PathRejection>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let (id, secret) = ticket(path, &headers)?;
     let download = state.staging.open_download(id, &secret).await?;
-    send(&state, download, &Method::HEAD, &headers, Ranges::Ignored).await
+    send(&state, download, peer, &Method::HEAD, &headers, Ranges::Ignored).await
 }
