@@ -69,9 +69,7 @@ pub async fn run(args: StageArgs) -> anyhow::Result<ExitCode> {
         let (id, size) = (&staged.ticket.resource_id, format_size(staged.ticket.size_bytes));
         let took = format_elapsed(started.elapsed());
         let expires_at = staged.ticket.expires_at;
-        tell(&format!(
-            "staged {size} as {id} in {took}; it expires at {expires_at} if it is not downloaded"
-        ));
+        tell(&format!("staged {size} as {id} in {took}; it expires at {expires_at} if it is not downloaded"));
     }
     warn_of_address(&request.server, &staged.ticket.url);
     if staged.may_be_twice {

@@ -35,11 +35,7 @@ async fn the_file_of_a_ticket_names_the_resource_that_is_shown_and_removed() {
     let path = saved(&mine, folder.path());
     let file = path.to_str().unwrap();
     let shown = without_secret(run(&server, &["show", "--ticket", file]).await, &mine);
-    assert!(
-        stdout(&shown).starts_with(&format!("resource    {}\n", mine.resource_id)),
-        "{}",
-        stderr(&shown)
-    );
+    assert!(stdout(&shown).starts_with(&format!("resource    {}\n", mine.resource_id)), "{}", stderr(&shown));
     let mut of_stdin = command(&server.url(""), &server.tokens, &["show", "--ticket", "-"]);
     of_stdin.stdin(File::open(&path).unwrap());
     assert_eq!(stdout(&output(of_stdin).await).lines().next(), stdout(&shown).lines().next());
@@ -55,11 +51,8 @@ async fn the_secret_of_a_ticket_is_no_admin_token() {
     let ticket = server.stage_for("demo", "Pod", "x").await;
     let path = saved(&ticket, folder.path());
     let file = path.to_str().unwrap();
-    let without_token = process::command()
-        .args(["rm", "--yes", "--ticket", file])
-        .current_dir(&folder)
-        .output()
-        .unwrap();
+    let without_token =
+        process::command().args(["rm", "--yes", "--ticket", file]).current_dir(&folder).output().unwrap();
     assert_eq!(without_token.status.code(), Some(2));
     assert!(stderr(&without_token).contains("an admin token is missing"), "{}", stderr(&without_token));
     std::fs::write(folder.path().join("secret"), &ticket.resource_secret).unwrap();
@@ -98,8 +91,7 @@ fn a_file_that_holds_no_ticket_is_refused_and_not_repeated() {
     ] {
         for command in [&["show"][..], &["rm", "--yes"]] {
             let mut admin = process::command();
-            let refused =
-                admin.args(command).args(["--ticket", file]).current_dir(&folder).output().unwrap();
+            let refused = admin.args(command).args(["--ticket", file]).current_dir(&folder).output().unwrap();
             let said = stderr(&refused);
             assert_eq!(refused.status.code(), Some(code), "{said}");
             assert!(said.contains(says) && !said.contains("s3cret"), "{said}");

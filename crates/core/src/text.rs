@@ -162,7 +162,8 @@ mod tests {
 
     #[test]
     fn a_repeated_key_is_told_with_its_line_if_that_is_known() {
-        let expected = "the key `token` is there twice in one map, the second time in line 3: remove one of them";
+        let expected =
+            "the key `token` is there twice in one map, the second time in line 3: remove one of them";
         assert_eq!(repeated_key(Some("token"), 3), expected);
         assert_eq!(repeated_key(None, 0), "a key is there twice in one map: remove one of them");
     }

@@ -25,7 +25,11 @@ fn the_terminal_shows_blocks_of_the_readme() {
     let blocks = [
         block("README.md", "Try it", "$ echo hello"),
         block("README.md", "Try it", "$ cloakroom fetch"),
-        block("README.md", "Submit", "$ cloakroom submit --master k8s://https://APISERVER:6443 --deploy-mode cluster --driver-memory"),
+        block(
+            "README.md",
+            "Submit",
+            "$ cloakroom submit --master k8s://https://APISERVER:6443 --deploy-mode cluster --driver-memory",
+        ),
     ];
     is_made_of("terminal", &terminal(&blocks.join("\n")));
 }
@@ -71,7 +75,8 @@ fn terminal(session: &str) -> String {
         })
         .collect();
     let width = COLUMNS as f64 * LETTER + 32.0;
-    let mut svg = head(width, lines.len() * LINE + 32, "a session on a terminal: stage, fetch, and a refused submit");
+    let mut svg =
+        head(width, lines.len() * LINE + 32, "a session on a terminal: stage, fetch, and a refused submit");
     // Writing to a String does not fail.
     let _ = writeln!(svg, "<rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"#24273a\"/>");
     for (number, (color, text)) in lines.iter().enumerate() {

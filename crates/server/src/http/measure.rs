@@ -4,7 +4,6 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
 use tracing::Span;
-use tracing::field::display;
 
 use super::error::{ApiError, SHARE};
 use super::proxies::Sender;

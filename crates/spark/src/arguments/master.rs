@@ -79,7 +79,9 @@ mod tests {
     #[test]
     fn a_missing_master_is_refused_with_both_ways_to_name_the_api_server() {
         let refusal = normalised(&SparkConf::default()).unwrap_err().to_string();
-        for part in ["`spark.master` is not set: give --master; write k8s://", "or choose a context in a kubeconfig"] {
+        for part in
+            ["`spark.master` is not set: give --master; write k8s://", "or choose a context in a kubeconfig"]
+        {
             assert!(refusal.contains(part), "{refusal}");
         }
     }

@@ -288,7 +288,8 @@ mod tests {
             after_refusal(&format!("pods \"x\" is forbidden: {looked_up}"), "spark", true)
         };
         let named = advice("runner", "serviceaccount \"runner\" not found");
-        for part in [KEY, "“kubectl create serviceaccount runner -n spark”", "without a name it is default"] {
+        for part in [KEY, "“kubectl create serviceaccount runner -n spark”", "without a name it is default"]
+        {
             assert!(named.contains(part), "no “{part}” in {named}");
         }
         let default = advice("default", "serviceaccount \"default\" not found");

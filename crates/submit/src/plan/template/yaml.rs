@@ -55,9 +55,8 @@ impl Node {
             alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: MAX_REPLAYED_EVENTS },
             with_snippet: false,
         };
-        let documents: Vec<Spanned<Raw>> =
-            serde_saphyr::from_multiple_with_options(text, options)
-                .map_err(|error| format!("its YAML cannot be read: {}", yaml_reason::reason(&error)))?;
+        let documents: Vec<Spanned<Raw>> = serde_saphyr::from_multiple_with_options(text, options)
+            .map_err(|error| format!("its YAML cannot be read: {}", yaml_reason::reason(&error)))?;
         match <[Spanned<Raw>; 1]>::try_from(documents) {
             Ok([document]) => Ok(document.value.into_node(document.defined, Source::new(text))),
             Err(documents) => Err(format!("it must have one document in it, and it has {}", documents.len())),
