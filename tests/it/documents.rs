@@ -6,6 +6,7 @@ mod exit_codes;
 mod keys;
 mod markdown;
 mod metrics;
+mod private_files;
 mod sizes;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -115,15 +116,25 @@ fn source_of_a_room(file: &str) -> Option<String> {
 /// So that a new block cannot be forgotten.
 #[test]
 fn every_block_of_the_pages_is_typed_by_a_test_or_listed_with_a_reason() {
+    let blocks = all_blocks();
+    assert!(blocks.len() > 100, "{}", blocks.len());
+    let read = |file: &str| std::fs::read_to_string(repository().join(file)).ok();
+    assert_nothing(&blocks::about(&blocks, documentation::table::TABLE, read));
+}
+
+#[test]
+fn no_page_writes_a_ticket_or_a_token_where_other_users_can_read_it() {
+    assert_nothing(&private_files::about(&all_blocks()));
+}
+
+/// The blocks of all pages that are tracked or listed.
+fn all_blocks() -> Vec<documentation::Block> {
     let is_page = |name: &String| name.ends_with(".md") && name != "CHANGELOG.md";
     let names = tracked_files().into_iter().filter_map(|path| {
         path.strip_prefix(repository()).unwrap().to_str().map(str::to_owned).filter(is_page)
     });
     let listed = documentation::table::TABLE.iter().map(|row| row.page.to_owned());
-    let blocks = blocks::of_pages(names.chain(listed));
-    assert!(blocks.len() > 100, "{}", blocks.len());
-    let read = |file: &str| std::fs::read_to_string(repository().join(file)).ok();
-    assert_nothing(&blocks::about(&blocks, documentation::table::TABLE, read));
+    blocks::of_pages(names.chain(listed))
 }
 
 #[test]
@@ -184,6 +195,7 @@ fn planted_mistakes_in_documents_are_found() {
     let parts = [PathBuf::from("docs"), PathBuf::from("manifests")];
     assert_eq!(archive::about(&links, repository(), &parts).len(), 1);
     assert_eq!(blocks::planted().len(), 6, "{:#?}", blocks::planted());
+    assert_eq!(private_files::planted().len(), 2, "{:#?}", private_files::planted());
     let foreign = format!("a {}main/b", FOREIGN[0]);
     assert_eq!(about_foreign_words(Path::new("x"), &foreign).len(), 1);
 }
