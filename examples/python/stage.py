@@ -3,12 +3,13 @@
 
     CLOAKROOM_SERVER=http://127.0.0.1:10000 ./stage.py deps.tgz | kubectl apply -f -
 
-UPLOAD_TOKEN is the upload token, if the server wants one. SSL_CERT_FILE is the CA of a server with its own certificate;
-the Secret holds it as ca.crt.
+UPLOAD_TOKEN is the upload token, if the server wants one. CLOAKROOM_CA_FILE is the CA of a server with its own
+certificate, which is trusted beside the usual ones; the Secret holds it as ca.crt.
 """
 
 import json
 import os
+import ssl
 import sys
 import urllib.parse
 import urllib.request
@@ -18,11 +19,14 @@ NAMESPACE = "demo"
 LABEL = "app=demo"
 
 
-def stage(path):
+def stage(server, path, ca_file):
     owner = urllib.parse.urlencode({"namespace": NAMESPACE, "label": LABEL})
+    trust = ssl.create_default_context()
+    if ca_file:
+        trust.load_verify_locations(ca_file)
     with open(path, "rb") as bundle:
         request = urllib.request.Request(
-            f"{os.environ['CLOAKROOM_SERVER']}/api/v1/resources/?{owner}",
+            f"{server}/api/v1/resources/?{owner}",
             data=bundle,
             headers={"Content-Length": str(os.path.getsize(path)), "Content-Type": "application/gzip"},
             method="PUT",
@@ -30,13 +34,13 @@ def stage(path):
         if token := os.environ.get("UPLOAD_TOKEN"):
             # A redirect must not carry the token to another server.
             request.add_unredirected_header("Authorization", f"Bearer {token}")
-        with urllib.request.urlopen(request) as answer:
+        with urllib.request.urlopen(request, context=trust) as answer:
             return json.load(answer)
 
 
-def secret(ticket):
+def secret(ticket, ca_file):
     data = {"id": ticket["resourceId"], "secret": ticket["resourceSecret"]}
-    if ca_file := os.environ.get("SSL_CERT_FILE"):
+    if ca_file:
         with open(ca_file) as ca:
             data["ca.crt"] = ca.read()
     return {
@@ -47,5 +51,15 @@ def secret(ticket):
     }
 
 
+def refuse(reason):
+    print(f"error: {reason}", file=sys.stderr)
+    sys.exit(2)
+
+
 if __name__ == "__main__":
-    json.dump(secret(stage(sys.argv[1])), sys.stdout)
+    if len(sys.argv) != 2:
+        refuse("name the bundle to stage, such as deps.tgz, and nothing else")
+    server, ca_file = os.environ.get("CLOAKROOM_SERVER"), os.environ.get("CLOAKROOM_CA_FILE")
+    if not server:
+        refuse("CLOAKROOM_SERVER is not set: it is the server's address, such as http://127.0.0.1:10000")
+    json.dump(secret(stage(server, sys.argv[1], ca_file), ca_file), sys.stdout)

@@ -7,6 +7,7 @@ mod keys;
 mod markdown;
 mod metrics;
 mod pictures;
+mod private_files;
 mod sizes;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -94,8 +95,11 @@ fn every_page_wraps_its_prose_at_120_columns() {
 }
 
 #[test]
-fn every_test_that_the_architecture_page_names_exists() {
-    assert_nothing(&about_tests(&page("docs/architecture.md"), &functions()));
+fn every_test_that_a_page_names_as_proof_exists() {
+    let known = functions();
+    for path in ["docs/architecture.md", "docs/security.md"] {
+        assert_nothing(&about_tests(&page(path), &known));
+    }
 }
 
 #[test]
@@ -116,15 +120,25 @@ fn source_of_a_room(file: &str) -> Option<String> {
 /// So that a new block cannot be forgotten.
 #[test]
 fn every_block_of_the_pages_is_typed_by_a_test_or_listed_with_a_reason() {
+    let blocks = all_blocks();
+    assert!(blocks.len() > 100, "{}", blocks.len());
+    let read = |file: &str| std::fs::read_to_string(repository().join(file)).ok();
+    assert_nothing(&blocks::about(&blocks, documentation::table::TABLE, read));
+}
+
+#[test]
+fn no_page_writes_a_ticket_or_a_token_where_other_users_can_read_it() {
+    assert_nothing(&private_files::about(&all_blocks()));
+}
+
+/// The blocks of all pages that are tracked or listed.
+fn all_blocks() -> Vec<documentation::Block> {
     let is_page = |name: &String| name.ends_with(".md") && name != "CHANGELOG.md";
     let names = tracked_files().into_iter().filter_map(|path| {
         path.strip_prefix(repository()).unwrap().to_str().map(str::to_owned).filter(is_page)
     });
     let listed = documentation::table::TABLE.iter().map(|row| row.page.to_owned());
-    let blocks = blocks::of_pages(names.chain(listed));
-    assert!(blocks.len() > 100, "{}", blocks.len());
-    let read = |file: &str| std::fs::read_to_string(repository().join(file)).ok();
-    assert_nothing(&blocks::about(&blocks, documentation::table::TABLE, read));
+    blocks::of_pages(names.chain(listed))
 }
 
 #[test]
@@ -185,6 +199,7 @@ fn planted_mistakes_in_documents_are_found() {
     let parts = [PathBuf::from("docs"), PathBuf::from("manifests")];
     assert_eq!(archive::about(&links, repository(), &parts).len(), 1);
     assert_eq!(blocks::planted().len(), 6, "{:#?}", blocks::planted());
+    assert_eq!(private_files::planted().len(), 2, "{:#?}", private_files::planted());
     let foreign = format!("a {}main/b", FOREIGN[0]);
     assert_eq!(about_foreign_words(Path::new("x"), &foreign).len(), 1);
 }

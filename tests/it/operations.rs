@@ -15,6 +15,7 @@ async fn operations_may_have_a_listener_of_their_own() {
         ("/healthz", 404, 200),
         ("/readyz", 404, 200),
         ("/metrics", 404, 200),
+        ("/", 200, 404),
         ("/api/ping", 200, 404),
         ("/api/openapi.json", 200, 404),
         ("/api/v1/resources", 405, 404),

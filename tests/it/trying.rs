@@ -71,6 +71,8 @@ fn the_commands_that_a_server_prints_stage_a_file_fetch_it_and_list_it_from_any_
     assert_eq!(fs::read_to_string(elsewhere.path().join("fetched/hello.txt")).unwrap(), "hello\n");
     let ticket: Value =
         serde_json::from_str(&fs::read_to_string(elsewhere.path().join("ticket.json")).unwrap()).unwrap();
+    let mode = fs::metadata(elsewhere.path().join("ticket.json")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600, "the ticket is a secret");
     let listed = String::from_utf8_lossy(&run.stdout).into_owned();
     assert!(listed.contains(ticket["resourceId"].as_str().unwrap()), "{listed}");
     for said in [tried.server.log(), commands, listed, stderr(&run)] {

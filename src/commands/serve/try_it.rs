@@ -38,7 +38,7 @@ pub fn commands(settings: &ServeSettings, addresses: &Addresses) -> Option<Strin
     Some(format!(
         "\nTry it in another terminal:\n\n    \
          echo hello > hello.txt\n    \
-         {program} stage{flags}{token} --namespace demo --label app=demo hello.txt > ticket.json\n    \
+         (umask 077; {program} stage{flags}{token} --namespace demo --label app=demo hello.txt > ticket.json)\n    \
          {program} fetch --ticket ticket.json{server}{ca} --to fetched\n    \
          {program} ls{admin}{ca}\n\n"
     ))

@@ -35,7 +35,7 @@ const NOT_STORED: HeaderValue = HeaderValue::from_static("no-store");
 /// Which routes a listener has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Serves {
-    /// The routes of v0 and v1.
+    /// The routes of v0 and v1, and the page for browsers.
     Resources,
     /// The routes for operators: health, metrics, administration.
     Operations,

@@ -403,6 +403,14 @@ async fn no_answer_has_a_secret_or_its_hash() {
 }
 
 #[tokio::test]
+async fn an_admin_token_opens_no_bundle() {
+    let server = Administered::start().await;
+    let ticket = server.app.stage("jars").await;
+    let refused = server.app.client.get(&ticket.url).bearer_auth(TOKEN).send().await.unwrap();
+    assert_eq!(refused.status(), 404);
+}
+
+#[tokio::test]
 async fn admins_requests_are_logged_each() {
     let server = Administered::start().await;
     let id = format!("admin-{:016x}", rand::random::<u64>());

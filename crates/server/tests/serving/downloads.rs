@@ -8,7 +8,7 @@ use reqwest::{Method, RequestBuilder, Response};
 use sha2::{Digest as _, Sha256};
 
 use crate::support::TestApp;
-use crate::support::app::{Options, problem};
+use crate::support::app::{Options, problem, walk};
 
 const BUNDLE: &str = "0123456789";
 
@@ -292,6 +292,30 @@ async fn a_wrong_secret_and_an_unknown_id_get_the_same_answer() {
         assert!(index == 1 || answers[0].1.contains("\"code\":\"not-found\""), "{answers:?}");
     }
     assert_eq!(app.download(&ticket).send().await.unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn a_ticket_opens_its_own_resource_and_no_other_one() {
+    let (app, ticket) = staged().await;
+    let other = app.stage("another bundle").await;
+    for request in with_id(&app, &other.resource_id) {
+        let response = request.bearer_auth(&ticket.resource_secret).send().await.unwrap();
+        assert_eq!(response.status(), 404);
+    }
+    assert_eq!(app.download(&other).send().await.unwrap().text().await.unwrap(), "another bundle");
+}
+
+#[tokio::test]
+async fn the_data_directory_has_no_secret_of_a_ticket() {
+    let (app, ticket) = staged().await;
+    let secret = ticket.resource_secret.as_bytes();
+    let mut files = Vec::new();
+    walk(app.data_dir(), &mut files);
+    assert!(files.len() > 2, "{files:?}");
+    for file in files {
+        let bytes = std::fs::read(&file).unwrap();
+        assert!(!bytes.windows(secret.len()).any(|part| part == secret), "{}", file.display());
+    }
 }
 
 #[tokio::test]

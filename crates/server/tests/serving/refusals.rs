@@ -154,6 +154,7 @@ async fn a_method_that_a_route_does_not_have_is_refused_with_those_that_it_has()
         ("/api/v0/ping".to_owned(), "GET HEAD"),
         ("/api/ping".to_owned(), "GET HEAD"),
         ("/api/openapi.json".to_owned(), "GET HEAD"),
+        ("/".to_owned(), "GET HEAD"),
         ("/healthz".to_owned(), "GET HEAD"),
         ("/readyz".to_owned(), "GET HEAD"),
     ] {
@@ -178,7 +179,7 @@ async fn a_method_that_a_route_does_not_have_is_refused_with_those_that_it_has()
 async fn a_path_that_is_none_is_refused_with_those_that_are() {
     let app = TestApp::start().await;
     for path in [
-        "/",
+        "/index.html",
         "/api",
         "/api/v1/",
         "/api/v2/resources",

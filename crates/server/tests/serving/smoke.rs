@@ -1,3 +1,5 @@
+use serde_json::Value;
+
 use crate::support::TestApp;
 
 #[tokio::test]
@@ -8,4 +10,30 @@ async fn what_was_staged_comes_back_byte_for_byte() {
     let response = app.download(&ticket).send().await.unwrap();
     assert_eq!(response.status(), 200);
     assert_eq!(response.bytes().await.unwrap(), bundle);
+}
+
+#[tokio::test]
+async fn the_bare_address_says_in_a_browser_what_the_server_is() {
+    let app = TestApp::start().await;
+    let response = app.get("/").header("accept", "text/html").send().await.unwrap();
+    assert_eq!(response.status(), 200);
+    assert_eq!(response.headers()["content-type"], "text/plain; charset=utf-8");
+    assert_eq!(response.headers()["cache-control"], "no-store");
+    let info = app.get("/api/v1").send().await.unwrap().bytes().await.unwrap();
+    let info: Value = serde_json::from_slice(&info).unwrap();
+    let text = response.text().await.unwrap();
+    let expected = format!(
+        "cloakroom {}: files for pods on Kubernetes are staged here, and fetched with a ticket.\n\
+         The API is at /api/v1, and its OpenAPI document at /api/openapi.json.\n\
+         To fetch a file: cloakroom fetch --ticket ticket.json --to FOLDER\n",
+        info["version"].as_str().unwrap()
+    );
+    assert_eq!(text, expected);
+    assert_eq!(app.get("/api/openapi.json").send().await.unwrap().status(), 200);
+
+    let head = app.client.head(app.url("/")).send().await.unwrap();
+    assert_eq!(head.status(), 200);
+    assert_eq!(head.headers()["content-type"], "text/plain; charset=utf-8");
+    assert_eq!(head.bytes().await.unwrap(), "");
+    app.assert_nothing_kept().await;
 }

@@ -25,8 +25,9 @@ use cloakroom_core::protocol::{HEALTHZ, READYZ, REQUEST_ID};
         (name = "v0", description = "The same by kubespark's protocol of 2017. On --listen"),
         (
             name = "operations",
-            description = "Probes, and this document. With --ops-listen, the probes are there and not on --listen. The \
-                           same holds for /metrics, which is for Prometheus and not part of this document"
+            description = "Probes, this document and the page for browsers. With --ops-listen, the probes are there and \
+                           not on --listen. The same holds for /metrics, which is for Prometheus and not part of this \
+                           document"
         ),
         (
             name = "admin",

@@ -4,6 +4,7 @@ mod admin;
 mod conditional;
 mod contract;
 mod described;
+mod front_page;
 pub(super) mod health;
 pub(super) mod metrics;
 mod range;
@@ -19,6 +20,7 @@ use axum::Router;
 use axum::routing::get;
 use utoipa::OpenApi as _;
 use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use super::state::AppState;
 use cloakroom_core::protocol::OPENAPI;
@@ -28,10 +30,13 @@ use contract::{Contract, contract};
 const LONGEST_SHOWN: usize = 40;
 
 fn documented() -> OpenApiRouter<AppState> {
-    OpenApiRouter::with_openapi(Contract::openapi()).merge(v1::routes()).merge(v0::routes())
+    OpenApiRouter::with_openapi(Contract::openapi())
+        .routes(routes!(front_page::get))
+        .merge(v1::routes())
+        .merge(v0::routes())
 }
 
-/// The routes of v0 and v1, and of their OpenAPI document.
+/// The routes of v0 and v1, of their OpenAPI document, and of the page for browsers.
 pub(super) fn api() -> Router<AppState> {
     documented().split_for_parts().0.route(OPENAPI, get(contract))
 }

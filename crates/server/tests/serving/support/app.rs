@@ -385,7 +385,8 @@ pub async fn problem(response: Response) -> Problem {
     problem
 }
 
-fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
+/// Adds all files below a folder.
+pub fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
