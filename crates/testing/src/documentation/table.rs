@@ -72,7 +72,7 @@ const ANOTHER_TOOL: By = By::None("it is a tool of others, with a registry, a ke
 pub const TABLE: &[Row] = &[
     row(README, "cloakroom", "flowchart", By::Text),
     row(README, "Install", "cargo run -- serve", By::Test(".ci/first-look")),
-    row(README, "Install", "cargo run -q -- stage", By::Test(".ci/first-look")),
+    row(README, "Install", "(umask 077; cargo run -q -- stage", By::Test(".ci/first-look")),
     row(README, "Install", "cargo install", FROM_SOURCE),
     row(README, "Install", "$ tar", By::Chapter(INSTALL, "The binary")),
     row(README, "Try it", "$ ", By::Reader),
