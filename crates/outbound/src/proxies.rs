@@ -300,6 +300,8 @@ mod tests {
                 "{text}: {refused}"
             );
             assert!(!refused.contains("s3cret"), "{refused}");
+            let of_http = self::proxies(&[("HTTP_PROXY", text)]);
+            assert_eq!(of_http.to("http", "a.example", 80).unwrap_err().setting, "HTTP_PROXY");
         }
     }
 
