@@ -7,10 +7,13 @@ FILENAME == ARGV[2] { ready[$1] += $2; next }
 /^ +Running / {
     name = word[words]; sub(/.*\//, "", name); sub(/-[0-9a-f]+\)$/, "", name)
     tier = word[3] == "unittests" ? "unittests " name : name
+    earlier = ran[tier]
     ran[tier] = ignored[tier] = failed[tier] = took[tier] = 0
 }
 /^ +Doc-tests / { tier = "doc-tests" }
 /^test result:/ {
+    # A run of a part of a tier goes on with an earlier one.
+    if (word[12] > 0) ran[tier] += earlier
     ran[tier] += word[4]; failed[tier] += word[6]; ignored[tier] += word[8]; took[tier] += word[words]
 }
 function complain(text) { print text; bad = 1 }

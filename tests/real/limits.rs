@@ -1,4 +1,4 @@
-//! The server at its limits in the memory that the manifests give it: it comes up, serves and sweeps.
+//! The static binary at its limits, in the memory that the manifests give it: it comes up, serves and sweeps.
 
 mod pods;
 
@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 
 use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_testing::control_group::ControlGroup;
+use cloakroom_testing::dist;
 use cloakroom_testing::needs::{Need, trial};
-use cloakroom_testing::process::{Cloakroom, command};
+use cloakroom_testing::process::Cloakroom;
 use libtest_mimic::Trial;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, SqliteConnection};
@@ -20,25 +21,28 @@ const MEMORY: u64 = 512 << 20;
 /// Resources whose owners are there.
 const KNOWN: &str = "resources_kept{why=\"owner-present\"}";
 
-/// A debug build on a busy machine; a release build takes a few seconds.
+/// A build without optimization on a busy machine; a release build takes a few seconds.
 const PATIENCE: Duration = Duration::from_secs(240);
 
 pub fn trials() -> Vec<Trial> {
-    let group = || Need::Working("a control group for memory", ControlGroup::can_be_made);
+    let needs = [
+        Need::Below("CLOAKROOM_TEST_DIST", "SHA256SUMS".to_owned()),
+        Need::Working("a control group for memory", ControlGroup::can_be_made),
+    ];
     vec![
         trial(
             "a_ledger_at_the_limits_comes_up_in_the_memory_of_the_manifests",
-            &[group()],
+            &needs,
             a_ledger_at_the_limits_comes_up_in_the_memory_of_the_manifests,
         ),
         trial(
             "many_resources_with_more_labels_than_today_come_up_all_the_same",
-            &[group()],
+            &needs,
             many_resources_with_more_labels_than_today_come_up_all_the_same,
         ),
         trial(
             "owners_at_the_limits_are_watched_in_the_memory_of_the_manifests",
-            &[group()],
+            &needs,
             owners_at_the_limits_are_watched_in_the_memory_of_the_manifests,
         ),
     ]
@@ -205,7 +209,7 @@ async fn fill(ledger: &mut SqliteConnection, filled: &Filled) {
 
 /// Starts the server in the group, and waits until it serves or has ended.
 fn start(group: &ControlGroup, folder: &Path, kubeconfig: Option<&Path>) -> Cloakroom {
-    let mut serve = command();
+    let mut serve = Command::new(dist::binary());
     serve.args(["serve", "--listen", "127.0.0.1:0", "--cleanup-interval", "1s", "--data-dir"]).arg(folder);
     match kubeconfig {
         Some(kubeconfig) => serve.arg("--kubeconfig").arg(kubeconfig),
