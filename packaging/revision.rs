@@ -18,7 +18,8 @@ fn main() {
     let changes = git(&["status", "--porcelain", "--untracked-files=no"]);
     let mark = if changes.is_some_and(|changes| changes.is_empty()) { "" } else { "-dirty" };
     println!("cargo::rustc-env=CLOAKROOM_REVISION={commit}{mark}");
-    // What changes with a commit, with a checkout, or between them. cargo would run this each time for a missing file.
+    // The first two change with a commit or a checkout. If one of these files were missing, cargo would run this script
+    // each time.
     let history = ["HEAD", "logs/HEAD"].map(|name| git(&["rev-parse", "--git-path", name]));
     let tree = ["Cargo.toml", "Cargo.lock", "src", "crates", "migrations"].map(|name| Some(name.to_owned()));
     for path in history.into_iter().chain(tree).flatten().filter(|path| Path::new(path).exists()) {

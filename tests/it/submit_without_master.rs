@@ -52,7 +52,7 @@ impl User {
         self.run(&[&["--deploy-mode", "cluster", "--class", "A"][..], &settings, more, &[JAR]].concat())
     }
 
-    /// What is said of the API server and of this context, behind a verb.
+    /// The end of the line that names the API server and this context; a verb stands before it.
     fn told(&self, context: &str) -> String {
         format!(" http://{} of the context “{context}”\n", self.api_server.address())
     }

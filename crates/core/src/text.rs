@@ -55,7 +55,7 @@ pub fn one_line(text: &str, longest: usize) -> String {
     shortened(harmless(&words.collect::<Vec<_>>().join(" ")), longest)
 }
 
-/// What is wrong with YAML that has a key twice in one map. `line` is that of the second one, and 0 if it is not known.
+/// The message about a key that YAML has twice in one map. `line` is the line of the second one; 0 if it is not known.
 pub fn repeated_key(key: Option<&str>, line: u64) -> String {
     /// Longer than any field of Kubernetes.
     const LONGEST: usize = 100;

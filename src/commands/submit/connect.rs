@@ -57,7 +57,7 @@ struct WantedContext {
     paths: Vec<PathBuf>,
     /// `None` is the current context.
     name: Option<String>,
-    /// What names the files, for messages.
+    /// The variable or place that names the files, for messages.
     setting: String,
 }
 

@@ -1,4 +1,4 @@
-//! What an admin sees of the dashboard first, and whether a panel says what its title promises.
+//! The dashboard: its first panels are the limits, and each panel shows the values that its title promises.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What a browser shows at the bare address of the server.
+//! The page that a browser shows at the bare address of the server.
 
 /// It says no more than the server tells any client at `/api/v1`.
 const TEXT: &str = concat!(
