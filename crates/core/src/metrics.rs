@@ -7,6 +7,7 @@
 mod families;
 mod labels;
 mod limits;
+mod process;
 mod transfers;
 
 use std::collections::BTreeMap;
@@ -20,6 +21,7 @@ use prometheus_client::registry::Registry;
 
 use families::Families;
 use labels::{CallLabels, CauseLabels, RequestLabels, WatchLabels, method};
+use process::Process;
 
 pub use labels::{ApiCall, Limited, SweepOutcome};
 pub use limits::{LimitUse, Occupancy, Occupant};
@@ -49,8 +51,9 @@ struct Measured {
 
 impl Default for Measured {
     fn default() -> Self {
-        let mut registry = Registry::with_prefix("cloakroom");
-        let families = Families::registered(&mut registry);
+        let mut registry = Registry::default();
+        let families = Families::registered(registry.sub_registry_with_prefix("cloakroom"));
+        registry.register_collector(Box::new(Process::starting_now()));
         Self {
             registry,
             families,

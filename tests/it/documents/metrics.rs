@@ -111,7 +111,9 @@ fn read(text: &str) -> BTreeMap<String, Metric> {
 
 /// The names that the source registers, without prefix and suffix.
 pub fn registered() -> BTreeSet<String> {
-    let source = std::fs::read_to_string(repository().join("crates/core/src/metrics/families.rs")).unwrap();
+    let files =
+        ["families.rs", "process.rs"].map(|file| repository().join("crates/core/src/metrics").join(file));
+    let source = files.map(|file| std::fs::read_to_string(file).unwrap()).concat();
     let packed: String = source.split_whitespace().collect();
     let calls = packed.split("(\"").skip(1).filter_map(|call| call.split_once("\",\""));
     calls.map(|(name, _)| name.to_owned()).filter(|name| !name.contains('"')).collect()

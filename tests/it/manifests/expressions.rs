@@ -6,6 +6,9 @@ use std::path::Path;
 /// Names of metrics, with their labels.
 pub type Metrics = BTreeMap<String, BTreeSet<String>>;
 
+/// How the names of metrics begin.
+const PREFIXES: [&str; 2] = ["cloakroom_", "process_"];
+
 /// Labels that come from the scrape and from histograms, not from the server.
 const OF_THE_TARGET: [&str; 4] = ["namespace", "pod", "job", "le"];
 
@@ -16,7 +19,8 @@ pub fn documented_metrics() -> Metrics {
     let page = std::fs::read_to_string(page).unwrap();
     let (_, chapter) = page.split_once("\n## Metrics\n").unwrap();
     let chapter = chapter.split("\n## ").next().unwrap();
-    let rows = chapter.lines().filter(|line| line.starts_with("| `cloakroom_"));
+    let is_row = |line: &&str| PREFIXES.iter().any(|prefix| line.starts_with(&format!("| `{prefix}")));
+    let rows = chapter.lines().filter(is_row);
     let mut documented: Metrics = rows
         .map(|row| {
             let cells: Vec<&str> = row.split('|').map(str::trim).collect();
@@ -25,8 +29,8 @@ pub fn documented_metrics() -> Metrics {
         })
         .collect();
     assert!(documented.len() > 10, "the table under “Metrics” is read wrong");
-    // Not cloakroom's own: Prometheus makes it for every target, and the jobLabel of the ServiceMonitor names the job.
-    documented.insert("up".to_owned(), ["job".to_owned()].into());
+    // Not cloakroom's own: Prometheus makes it for every target.
+    documented.insert("up".to_owned(), BTreeSet::new());
     documented
 }
 
@@ -55,7 +59,7 @@ pub fn complaints(expression: &str, known: &Metrics) -> Vec<String> {
 /// Every metric of the expression, with what stands between the braces behind it.
 fn metrics(expression: &str) -> Vec<(&str, &str)> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let starts = expression.match_indices("cloakroom_").chain(expression.match_indices("up{"));
+    let starts = PREFIXES.iter().chain(&["up{"]).flat_map(|begin| expression.match_indices(begin));
     let starts = starts.map(|(start, _)| start).filter(|start| !expression[..*start].ends_with(is_name));
     starts
         .map(|start| {
@@ -84,6 +88,7 @@ fn planted_mistakes_in_expressions_are_found() {
         "sum by (outcome) (rate(cloakroom_uploads_total{namespace=~\"a\"}[5m]))",
         "histogram_quantile(0.9, sum by (le) (cloakroom_sweep_duration_seconds_bucket))",
         "up{job=\"cloakroom\"} == 0",
+        "rate(process_cpu_seconds_total{job=\"cloakroom\"}[5m])",
     ] {
         assert_eq!(complaints(good, &known), Vec::<String>::new());
     }
@@ -92,6 +97,7 @@ fn planted_mistakes_in_expressions_are_found() {
         "cloakroom_uploads_total{result=\"stored\"}",
         "sum by (reason) (cloakroom_uploads_total)",
         "cloakroom_sweeps{outcome=\"failed\"}",
+        "rate(process_cpu_seconds{job=\"cloakroom\"}[5m])",
     ] {
         assert_eq!(complaints(bad, &known).len(), 1, "{bad}");
     }

@@ -301,6 +301,19 @@ async fn what_cannot_be_looked_up_is_left_out_and_the_rest_is_there() {
 }
 
 #[tokio::test]
+async fn a_scrape_shows_what_the_process_uses_under_the_names_of_other_programs() {
+    let app = TestApp::start().await;
+    let scrape = Scrape::of(&app).await;
+    let (now, value) = (Timestamp::now().as_second() as f64, |name: &str| scrape.samples[name]);
+    assert!((now - 600.0..=now + 1.0).contains(&value("process_start_time_seconds")), "{}", scrape.text);
+    assert!(value("process_cpu_seconds_total") > 0.0, "{}", scrape.text);
+    assert!(value("process_resident_memory_bytes") > 1024.0 * 1024.0, "{}", scrape.text);
+    let again = Scrape::of(&app).await;
+    assert_eq!(again.samples["process_start_time_seconds"], value("process_start_time_seconds"));
+    assert!(again.samples["process_cpu_seconds_total"] >= value("process_cpu_seconds_total"));
+}
+
+#[tokio::test]
 async fn a_download_that_breaks_off_is_logged_with_resource_and_request() {
     let app = TestApp::start().await;
     let ticket = app.stage(vec![7; LARGE]).await;
