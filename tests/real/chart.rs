@@ -9,6 +9,7 @@ pub mod notes;
 mod texts;
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use cloakroom_testing::documentation::block;
 use cloakroom_testing::known::{list, text};
@@ -24,7 +25,7 @@ use helm::{Helm, values_of};
 type Test = fn(&Helm);
 
 pub fn trials() -> Vec<Trial> {
-    let tests: [(&str, Test); 12] = [
+    let tests: [(&str, Test); 13] = [
         ("chart_is_accepted_by_a_strict_lint_with_the_values_of_every_overlay", lint),
         ("chart_without_values_is_told_what_is_missing_by_lint", lint_without_values),
         ("chart_makes_what_kustomize_makes_for_the_base_and_every_overlay", overlays),
@@ -34,6 +35,7 @@ pub fn trials() -> Vec<Trial> {
         ("chart_shows_planted_differences_from_kustomize", planted_differences),
         ("chart_uses_every_value", choices::every_value),
         ("chart_says_what_is_wrong_with_values_in_one_sentence_each", choices::wrong_values),
+        ("chart_refuses_a_kubernetes_that_is_too_old", old_kubernetes),
         ("chart_keeps_two_releases_apart", two_releases),
         ("chart_is_a_dependency_with_a_condition_and_several_aliases", dependency::aliases),
         ("chart_takes_every_text_as_a_text", texts::odd_texts),
@@ -99,6 +101,17 @@ fn combinations(helm: &Helm) {
         }
         assert_eq!(differences(&chart, &kustomize), Vec::<String>::new(), "{components:?}");
         assert_eq!(wiring::complaints(&chart), Vec::<String>::new(), "{components:?}");
+    }
+}
+
+fn old_kubernetes(helm: &Helm) {
+    let files = [values_of(Path::new("base"))];
+    let made_for = |version| helm.chart(&["template", "--kube-version", version], &files, &[]);
+    let said = String::from_utf8(made_for("1.24.17").stderr).unwrap();
+    assert!(said.contains("chart requires kubeVersion: >=1.25.0-0"), "{said}");
+    for version in ["1.25.0", "v1.30.4-gke.1348001"] {
+        let made = made_for(version);
+        assert!(made.status.success(), "{version}: {}", String::from_utf8_lossy(&made.stderr));
     }
 }
 
