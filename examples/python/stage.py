@@ -11,6 +11,7 @@ import json
 import os
 import ssl
 import sys
+import urllib.error
 import urllib.parse
 import urllib.request
 
@@ -51,9 +52,17 @@ def secret(ticket, ca_file):
     }
 
 
-def refuse(reason):
+def reason_of(refusal):
+    """What the server says of an upload that it refused: problem+json, unless a proxy answered in its place."""
+    try:
+        return json.load(refusal)["detail"]
+    except (ValueError, KeyError, TypeError):
+        return refusal.reason
+
+
+def refuse(reason, code=2):
     print(f"error: {reason}", file=sys.stderr)
-    sys.exit(2)
+    sys.exit(code)
 
 
 if __name__ == "__main__":
@@ -62,4 +71,10 @@ if __name__ == "__main__":
     server, ca_file = os.environ.get("CLOAKROOM_SERVER"), os.environ.get("CLOAKROOM_CA_FILE")
     if not server:
         refuse("CLOAKROOM_SERVER is not set: it is the server's address, such as http://127.0.0.1:10000")
-    json.dump(secret(stage(server, sys.argv[1], ca_file), ca_file), sys.stdout)
+    try:
+        made = secret(stage(server, sys.argv[1], ca_file), ca_file)
+    except urllib.error.HTTPError as refusal:
+        refuse(f"the server answered {refusal.code}: {reason_of(refusal)}", code=1)
+    except (OSError, ValueError) as failure:
+        refuse(getattr(failure, "reason", failure), code=1)
+    json.dump(made, sys.stdout)

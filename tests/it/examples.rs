@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use cloakroom_testing::process::{Cloakroom, stderr};
+use cloakroom_testing::scripted::closed_port;
 use cloakroom_testing::tls::{self, Pem};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -125,5 +126,26 @@ fn the_examples_fail_if_the_server_refuses_the_upload() {
         let ran = run(script, folder.path(), &server, "guess");
         assert!(!ran.status.success(), "{script}");
         assert!(ran.stdout.is_empty(), "{script}");
+    }
+}
+
+#[test]
+fn the_example_for_python_tells_a_failure_in_one_line() {
+    let (folder, _) = folder();
+    let server = serve(folder.path(), &[]);
+    let of_server = server.url("");
+    let nobody = format!("http://127.0.0.1:{}", closed_port());
+    for (address, bundle, says) in [
+        (of_server.as_str(), "deps.tgz", "error: the server answered 401: "),
+        (&of_server, "absent.tgz", "error: [Errno 2] No such file or directory: 'absent.tgz'"),
+        (&nobody, "deps.tgz", "error: [Errno 111] Connection refused"),
+        ("127.0.0.1:10000", "deps.tgz", "error: "),
+    ] {
+        let mut command = example("python/stage.py", folder.path());
+        let ran = command.arg(bundle).env("CLOAKROOM_SERVER", address).output().unwrap();
+        let said = stderr(&ran);
+        assert_eq!((ran.status.code(), said.lines().count()), (Some(1), 1), "{address}: {said}");
+        assert!(said.starts_with(says), "{address}: {said}");
+        assert!(ran.stdout.is_empty());
     }
 }
