@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use cloakroom_testing::cluster::Cluster as _;
 use cloakroom_testing::jobs::Job;
 use libtest_mimic::Trial;
 
@@ -15,7 +16,7 @@ pub fn trials(shared: &Arc<SharedCluster>) -> Vec<Trial> {
         (Submitter::SparkSubmit, latest, Job::Java),
         (Submitter::SparkSubmit, older, Job::Python),
         (Submitter::Cloakroom, latest, Job::Java),
-        (Submitter::Cloakroom, latest, Job::Python),
+        (Submitter::CloakroomByKubeconfig, latest, Job::Python),
         (Submitter::Cloakroom, older, Job::Java),
         (Submitter::Cloakroom, older, Job::Python),
     ]
@@ -37,5 +38,8 @@ async fn run(shared: Arc<SharedCluster>, submitter: Submitter, version: &'static
         format!("{folder}/{file}")
     };
     let submission = Submission { submitter, version, job, namespace, settings: Vec::new() };
-    submission.runs_to_its_end(cluster, place).await;
+    let told = submission.runs_to_its_end(cluster, place).await;
+    let where_to = format!("submitting to https://{} of the context “test”\n", cluster.plane.address());
+    let by_kubeconfig = matches!(submitter, Submitter::CloakroomByKubeconfig);
+    assert_eq!(told.contains(&where_to), by_kubeconfig, "{told}");
 }

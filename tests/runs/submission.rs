@@ -21,6 +21,8 @@ const LONGEST: &str = "380";
 pub enum Submitter {
     SparkSubmit,
     Cloakroom,
+    /// With a kubeconfig in its home, and without a master.
+    CloakroomByKubeconfig,
 }
 
 /// An application that is submitted.
@@ -38,6 +40,7 @@ impl Submitter {
         match self {
             Self::SparkSubmit => "spark_submit",
             Self::Cloakroom => "cloakroom_submit",
+            Self::CloakroomByKubeconfig => "cloakroom_submit_by_kubeconfig",
         }
     }
 
@@ -45,7 +48,7 @@ impl Submitter {
     fn exit_code(self) -> i32 {
         match self {
             Self::SparkSubmit => 0,
-            Self::Cloakroom => EXIT_CODE,
+            Self::Cloakroom | Self::CloakroomByKubeconfig => EXIT_CODE,
         }
     }
 }
@@ -102,15 +105,23 @@ impl Submission {
                 command.env("SPARK_HOME", home).env("SPARK_CONF_DIR", folder.path());
                 command.env("JAVA_TOOL_OPTIONS", SHORT_LIVED_JAVA);
             }
-            Submitter::Cloakroom => {
+            Submitter::Cloakroom | Submitter::CloakroomByKubeconfig => {
                 command.arg(process::command().get_program()).arg("submit");
                 let version = format!("spark.kubernetes.cloakroom.sparkVersion={}", self.version);
                 command.args(["--conf", &version]);
             }
         }
-        let master = format!("k8s://https://{}", cluster.plane.address());
-        command.args(["--master", &master, "--deploy-mode", "cluster"]);
-        for (key, value) in self.common(cluster).iter().chain(&self.settings) {
+        let mut settings = self.common(cluster);
+        if matches!(self.submitter, Submitter::CloakroomByKubeconfig) {
+            let kubeconfig = cluster.plane.kubeconfig(Account::Admin, cluster.plane.address());
+            std::fs::create_dir(folder.path().join(".kube")).unwrap();
+            std::fs::write(folder.path().join(".kube/config"), kubeconfig).unwrap();
+        } else {
+            command.args(["--master", &format!("k8s://https://{}", cluster.plane.address())]);
+            settings.extend(credentials(cluster));
+        }
+        command.args(["--deploy-mode", "cluster"]);
+        for (key, value) in settings.iter().chain(&self.settings) {
             command.args(["--conf", &format!("{key}={value}")]);
         }
         command.args(arguments);
@@ -119,15 +130,12 @@ impl Submission {
         output
     }
 
-    /// An admin submits, two small executors work.
+    /// Two small executors work.
     fn common(&self, cluster: &RunningCluster) -> Vec<(&'static str, String)> {
-        let ca = cluster.plane.ca().unwrap().display().to_string();
         vec![
             ("spark.kubernetes.namespace", self.namespace.clone()),
             ("spark.kubernetes.container.image", image(self.version)),
             ("spark.kubernetes.authenticate.driver.serviceAccountName", ACCOUNT.to_owned()),
-            ("spark.kubernetes.authenticate.submission.oauthToken", cluster.plane.token(Account::Admin)),
-            ("spark.kubernetes.authenticate.submission.caCertFile", ca),
             ("spark.kubernetes.file.upload.path", format!("file://{}", cluster.shared().display())),
             ("spark.kubernetes.driver.pod.name", DRIVER.to_owned()),
             ("spark.driver.memory", "512m".to_owned()),
@@ -136,4 +144,13 @@ impl Submission {
             ("spark.ui.enabled", "false".to_owned()),
         ]
     }
+}
+
+/// An admin submits.
+fn credentials(cluster: &RunningCluster) -> [(&'static str, String); 2] {
+    let ca = cluster.plane.ca().unwrap().display().to_string();
+    [
+        ("spark.kubernetes.authenticate.submission.oauthToken", cluster.plane.token(Account::Admin)),
+        ("spark.kubernetes.authenticate.submission.caCertFile", ca),
+    ]
 }

@@ -12,8 +12,8 @@ use super::page::Block;
 use super::running::Ended;
 use super::tested::{SECRET_MARK, TestNamespace};
 use super::{
-    NO_CONNECTION, NO_CONNECTION_LATER, NO_DISK, NO_RIGHT, NO_ROOM, NO_SERVER, NO_SERVER_APPLICATION,
-    NO_TOKEN, NO_TRUST, QUOTA, QUOTA_LATER, TOO_LARGE, WRONG_TOKEN,
+    NO_ACCOUNT, NO_CONNECTION, NO_CONNECTION_LATER, NO_DISK, NO_RIGHT, NO_ROOM, NO_SERVER,
+    NO_SERVER_APPLICATION, NO_TOKEN, NO_TRUST, QUOTA, QUOTA_LATER, TOO_LARGE, WRONG_TOKEN,
 };
 use crate::shared::{CLOAKROOM, SharedCluster};
 
@@ -29,6 +29,7 @@ pub fn trials(shared: &Arc<SharedCluster>) -> Vec<Trial> {
         shared.trial("failures::an_upload_without_the_right_token_is_refused", no_token),
         shared.trial("failures::an_upload_for_a_namespace_without_a_right_to_it_is_refused", no_right),
         shared.trial("failures::a_pod_over_the_quota_is_refused_before_anything_is_uploaded", quota),
+        shared.trial("failures::a_service_account_that_does_not_exist_is_said_before_the_upload", no_account),
         shared.trial("failures::an_object_over_the_quota_takes_the_pod_and_the_upload_back", quota_later),
     ]
 }
@@ -146,6 +147,12 @@ async fn quota(shared: Arc<SharedCluster>) {
     let ended = tested.submitted(&[tested.staging()]).await;
     assert!(!ended.told.contains("Staged the jars"), "{}", ended.told);
     refused(&tested, &ended, QUOTA).await;
+}
+
+async fn no_account(shared: Arc<SharedCluster>) {
+    let tested = TestNamespace::new(shared.cluster().await, "failure-no-account").await;
+    let account = ("spark.kubernetes.authenticate.driver.serviceAccountName", "runner".to_owned());
+    refused(&tested, &tested.submitted(&[tested.staging(), account]).await, NO_ACCOUNT).await;
 }
 
 async fn quota_later(shared: Arc<SharedCluster>) {

@@ -32,6 +32,7 @@ const QUOTA: Block = Block { heading: "The quota is exceeded", number: 0 };
 const QUOTA_LATER: Block = Block { heading: "The quota is exceeded", number: 1 };
 const NO_ROOM_FOR_EXECUTORS: Block = Block { heading: "The quota is exceeded", number: 2 };
 const POWERLESS: Block = Block { heading: "The driver's service account may not make executors", number: 0 };
+const NO_ACCOUNT: Block = Block { heading: "The driver's service account may not make executors", number: 1 };
 const WRONG_IMAGE: Block = Block { heading: "The image cannot be pulled", number: 0 };
 const WRONG_INIT_IMAGE: Block = Block { heading: "The image cannot be pulled", number: 1 };
 const NOT_REACHED: Block = Block { heading: "The init-container cannot reach the server", number: 0 };
@@ -42,7 +43,7 @@ const NO_CLASS: Block = Block { heading: "The main class is not found", number: 
 const OUT_OF_MEMORY: Block = Block { heading: "The driver is killed for its memory", number: 0 };
 
 /// All that the page shows.
-const BLOCKS: [Block; 23] = [
+const BLOCKS: [Block; 24] = [
     NO_SERVER,
     NO_SERVER_APPLICATION,
     NO_CONNECTION,
@@ -58,6 +59,7 @@ const BLOCKS: [Block; 23] = [
     QUOTA_LATER,
     NO_ROOM_FOR_EXECUTORS,
     POWERLESS,
+    NO_ACCOUNT,
     WRONG_IMAGE,
     WRONG_INIT_IMAGE,
     NOT_REACHED,

@@ -8,7 +8,7 @@ pub const DEPENDENCY_LISTS: [&str; 4] = [JARS.name(), FILES.name(), ARCHIVES.nam
 
 keys! { "The application":
     /// the API server: `k8s://https://HOST:PORT`
-    MASTER: String = text("spark.master");
+    MASTER: String = text("spark.master").or("that of the kubeconfig's context");
     /// must be `cluster`
     DEPLOY_MODE: String = text("spark.submit.deployMode");
     /// names of the objects, label `spark-app-name`
