@@ -9,7 +9,7 @@ use super::giver;
 use super::serve::DEFAULT_DATA_DIR;
 
 use cloakroom_core::protocol::admin::DUE;
-use cloakroom_core::resource::{Owner, OwnerError, OwnerKind, RowName};
+use cloakroom_core::resource::{Owner, OwnerError, OwnerKind, ResourceId};
 use cloakroom_core::time::SparkDuration;
 use cloakroom_server::cleaner::KeepReason;
 use cloakroom_spark::Origin;
@@ -160,8 +160,8 @@ impl Output {
 /// A resource as a user names it on the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ResourceArg {
-    /// Its whole id, or what `ls` shows in place of a damaged one.
-    Whole(RowName),
+    /// Its whole id.
+    Whole(ResourceId),
     /// The beginning of its id, in lower case.
     Beginning(String),
 }
@@ -173,8 +173,8 @@ impl ResourceArg {
     fn parse(text: &str) -> Result<Self, String> {
         let text = text.to_ascii_lowercase();
         let is_part = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte) || byte == b'-';
-        match text.parse() {
-            Ok(name) => Ok(Self::Whole(name)),
+        match ResourceId::parse(&text) {
+            Ok(id) => Ok(Self::Whole(id)),
             Err(_) if (Self::SHORTEST..36).contains(&text.len()) && text.bytes().all(is_part) => {
                 Ok(Self::Beginning(text))
             }
@@ -240,7 +240,7 @@ pub struct ShowArgs {
     #[arg(long, short, value_name = "FORMAT", default_value = "text")]
     pub output: Output,
 
-    /// Id of the resource, or its beginning of 4 characters or more, or what ls shows in place of a damaged id
+    /// Id of the resource, or its beginning of 4 characters or more
     #[arg(value_name = "ID", value_parser = ResourceArg::parse)]
     pub id: Option<ResourceArg>,
 
@@ -280,7 +280,7 @@ pub struct RmArgs {
     #[arg(long, short)]
     pub yes: bool,
 
-    /// Ids of resources, or their beginnings of 4 characters or more, or what ls shows in place of damaged ids
+    /// Ids of resources, or their beginnings of 4 characters or more
     #[arg(value_name = "ID", conflicts_with = "which", value_parser = ResourceArg::parse)]
     pub ids: Vec<ResourceArg>,
 

@@ -18,7 +18,7 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 use serde::Serialize;
 
-use cloakroom_core::resource::RowName;
+use cloakroom_core::resource::ResourceId;
 use cloakroom_transfer::client::{AdminClient, AdminToken, HttpClient, Selection, ServerAddress, Timeouts};
 
 use super::local::LocalAdmin;
@@ -70,22 +70,22 @@ fn no_token(data_dir: &Path) -> UsageError {
 
 /// The resource that the ticket in the file names. Only the id counts: what may be done, the admin token decides.
 fn of_ticket(path: &Path) -> anyhow::Result<ResourceArg> {
-    Ok(ResourceArg::Whole(ticket::resource_id(path)?.into()))
+    Ok(ResourceArg::Whole(ticket::resource_id(path)?))
 }
 
 /// The whole ids of `args`. Staged resources are searched before deleted ones.
-async fn resolve(client: &AdminClient, args: &[ResourceArg]) -> anyhow::Result<Vec<RowName>> {
-    let mut names = Vec::new();
+async fn resolve(client: &AdminClient, args: &[ResourceArg]) -> anyhow::Result<Vec<ResourceId>> {
+    let mut ids = Vec::new();
     for arg in args {
-        names.push(match arg {
-            ResourceArg::Whole(name) => name.clone(),
+        ids.push(match arg {
+            ResourceArg::Whole(id) => *id,
             ResourceArg::Beginning(beginning) => whole(client, beginning).await?,
         });
     }
-    Ok(names)
+    Ok(ids)
 }
 
-async fn whole(client: &AdminClient, beginning: &str) -> anyhow::Result<RowName> {
+async fn whole(client: &AdminClient, beginning: &str) -> anyhow::Result<ResourceId> {
     const SHOWN: usize = 5;
     for deleted in [false, true] {
         let selection = Selection { id: Some(beginning.to_owned()), deleted, ..Selection::default() };
@@ -93,7 +93,7 @@ async fn whole(client: &AdminClient, beginning: &str) -> anyhow::Result<RowName>
             client.list(&selection).await?.resources.into_iter().map(|row| row.resource_id).collect();
         match ids.as_slice() {
             [] => {}
-            [id] => return Ok(id.parse()?),
+            [id] => return Ok(ResourceId::parse(id)?),
             [first, ..] => {
                 let more = if ids.len() > SHOWN { ", …" } else { "" };
                 let shown = ids.get(..SHOWN).unwrap_or(&ids).join(", ");

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use cloakroom_core::protocol::Word;
 use cloakroom_core::protocol::admin::{Removal, ResourcePage, StagedResource};
-use cloakroom_core::resource::{DeletionReason, RowName};
+use cloakroom_core::resource::{DeletionReason, ResourceId};
 use cloakroom_core::size::format_size;
 use cloakroom_core::text::{chain, harmless};
 use cloakroom_transfer::client::{AdminClient, AdminError, Selection};
@@ -64,7 +64,7 @@ pub async fn run(args: RmArgs) -> anyhow::Result<ExitCode> {
         // In the order of ls.
         sort(&mut page.resources, SortKey::Age);
         show(&page);
-        page.resources.iter().map(|row| row.resource_id.parse()).collect::<Result<Vec<RowName>, _>>()?
+        page.resources.iter().map(|row| ResourceId::parse(&row.resource_id)).collect::<Result<Vec<_>, _>>()?
     } else {
         let ids = resolve(&client, &named).await.context("nothing was removed")?;
         if !args.yes {
@@ -97,10 +97,10 @@ fn show(page: &ResourcePage) {
 }
 
 /// The resources that still exist and can be read. The removal itself reports the others.
-async fn found(client: &AdminClient, names: &[RowName]) -> Result<ResourcePage, AdminError> {
+async fn found(client: &AdminClient, ids: &[ResourceId]) -> Result<ResourcePage, AdminError> {
     let mut page = ResourcePage { now: jiff::Timestamp::now(), resources: Vec::new(), next: None };
-    for name in names {
-        match client.show(name).await {
+    for id in ids {
+        match client.show(*id).await {
             Ok(details) => {
                 page.now = details.now;
                 page.resources.extend(Some(details.resource).filter(is_there));
@@ -128,13 +128,13 @@ fn confirmed(count: usize) -> anyhow::Result<bool> {
 /// Removes one resource after the other, and goes on after a failure.
 async fn remove_all(
     client: &AdminClient,
-    names: Vec<RowName>,
+    ids: Vec<ResourceId>,
     only_unused: bool,
     format: Option<Structured>,
 ) -> Vec<Removed> {
     let mut outcomes = Vec::new();
-    for name in names {
-        let outcome = outcome(&name, client.remove(&name, only_unused).await);
+    for id in ids {
+        let outcome = outcome(id, client.remove(id, only_unused).await);
         if format.is_none() {
             tell_of(&outcome);
         }
@@ -143,8 +143,8 @@ async fn remove_all(
     outcomes
 }
 
-fn outcome(name: &RowName, result: Result<Removal, AdminError>) -> Removed {
-    let resource_id = name.to_string();
+fn outcome(id: ResourceId, result: Result<Removal, AdminError>) -> Removed {
+    let resource_id = id.to_string();
     match result {
         Ok(Removal { removed: true, size_bytes, .. }) => {
             Removed { resource_id, outcome: REMOVED, size_bytes, deletion_reason: None, error: None }

@@ -16,9 +16,9 @@ use crate::cli::ShowArgs;
 pub async fn run(args: ShowArgs) -> anyhow::Result<ExitCode> {
     let of_ticket = args.ticket.as_deref().map(of_ticket).transpose()?;
     let client = connect(&args.admin)?;
-    let names = resolve(&client, args.id.or(of_ticket).as_slice()).await?;
-    for name in &names {
-        let details = client.show(name).await?;
+    let ids = resolve(&client, args.id.or(of_ticket).as_slice()).await?;
+    for id in ids {
+        let details = client.show(id).await?;
         match args.output.structured() {
             Some(format) => print_as(format, &details)?,
             None => print(&text(&details))?,

@@ -14,8 +14,9 @@ use super::{age, clean, messages};
 /// All warnings about the server's status.
 pub(super) fn warnings(server: &ServerStatus) -> Vec<String> {
     let cluster = server.cluster.as_ref().and_then(about_cluster);
-    let unreadable = Some(server.unreadable_resources).filter(|count| *count > 0).map(|count| {
-        let more = usize::try_from(count).unwrap_or(usize::MAX).saturating_sub(server.unreadable.len());
+    let with_ids = server.unreadable_resources.saturating_sub(server.damaged_ids);
+    let unreadable = (with_ids > 0).then(|| {
+        let more = usize::try_from(with_ids).unwrap_or(usize::MAX).saturating_sub(server.unreadable.len());
         let more = (more > 0).then(|| format!("{more} more"));
         let named = server.unreadable.iter().map(about_unreadable);
         let which: Vec<String> = named.chain(more).collect();
@@ -23,6 +24,14 @@ pub(super) fn warnings(server: &ServerStatus) -> Vec<String> {
             "warning: this version of the server cannot read its ledger's rows of some resources, and keeps these \
              resources until you remove them (cloakroom rm ID): {}",
             which.join(", ")
+        )
+    });
+    let damaged_ids = (server.damaged_ids > 0).then(|| {
+        format!(
+            "warning: the ids of {} in the server's ledger are damaged: no ticket finds them, and no stray is removed by \
+             itself, because it may belong to one of them; put a copy of the ledger back, as docs/run.md says (a lost or \
+             damaged ledger), or remove the strays with cloakroom clean --strays",
+            super::resources(usize::try_from(server.damaged_ids).unwrap_or(usize::MAX))
         )
     });
     let strays = (server.strays > 0).then(|| {
@@ -37,7 +46,7 @@ pub(super) fn warnings(server: &ServerStatus) -> Vec<String> {
     let held = held.map(|sweep| format!("warning: held back {}", clean::held(sweep)));
     let blind = server.watches.iter().filter(|watch| messages::is_blind(&watch.state));
     let watches = blind.map(|watch| hint(watch, server.now));
-    cluster.into_iter().chain(unreadable).chain(strays).chain(held).chain(watches).collect()
+    cluster.into_iter().chain(unreadable).chain(damaged_ids).chain(strays).chain(held).chain(watches).collect()
 }
 
 /// `1 bundle`, `2 bundles`.

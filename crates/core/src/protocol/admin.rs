@@ -239,7 +239,10 @@ pub struct ServerStatus {
     /// How many resources this version of the server cannot read. It keeps them.
     #[serde(default)]
     pub unreadable_resources: u64,
-    /// The first of these resources.
+    /// How many of them have a damaged id. As long as there is one, no stray is removed unless an admin asks for it.
+    #[serde(default)]
+    pub damaged_ids: u64,
+    /// The first of the others.
     #[serde(default)]
     pub unreadable: Vec<UnreadableResource>,
     /// Strays: whole bundles that belong to no resource, because the ledger was lost or replaced. The server keeps them for
@@ -279,7 +282,7 @@ pub struct ServerStatus {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UnreadableResource {
-    /// Its id. If the id is damaged: `damaged-` and the bytes of the id in hexadecimal digits. A removal takes either.
+    /// Its id.
     pub resource_id: String,
     /// The first column of the ledger that cannot be read.
     pub column: String,

@@ -11,7 +11,6 @@ mod namespaces;
 mod owner;
 mod owner_history;
 mod record;
-mod row_name;
 mod secret;
 mod state;
 mod syntax;
@@ -28,7 +27,6 @@ pub use namespaces::Namespaces;
 pub use owner::{Owner, OwnerError};
 pub use owner_history::OwnerHistory;
 pub use record::{Arrival, Bundle, Ending, History, Life, Lifetime, Ready, Resource, StateData, Tombstone};
-pub use row_name::{InvalidRowName, NAMED_BYTES, RowName};
 pub use secret::{ResourceSecret, SecretHash};
 pub use state::{DeletionReason, State};
 pub use syntax::{

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use cloakroom_core::resource::{BlobKey, ResourceId, RowName, UploadHandle};
+use cloakroom_core::resource::{BlobKey, ResourceId, UploadHandle};
 use cloakroom_server::cleaner::{Policy, Sweeper};
 use cloakroom_server::owners::NoCluster;
 use cloakroom_staging::ledger::{LEASE_RENEWAL, LEASE_TIME};
@@ -211,24 +211,18 @@ async fn a_cleaner_of_another_term_gives_up_no_upload_and_removes_no_bytes_witho
 }
 
 #[tokio::test]
-async fn an_upload_whose_row_was_damaged_and_discarded_is_aborted_by_its_handle() {
-    for is_discarded in [true, false] {
-        let (shared, late, other) = SharedData::two(Store::Memory).await;
-        let dead = late.stopped_at(Step::StoreWrite, Side::After);
-        let _never_ends = late.uploads();
-        dead.reached().await;
-        shared.change_ledger("UPDATE resources SET id = 'no id'").await;
-        shared.clock.advance(LEASE_TIME);
-        if is_discarded {
-            assert!(other.staging.remove_unreadable(&RowName::damaged(b"no id")).await.unwrap());
-        }
-        assert_eq!(other.recovers().await, Recovered { uploads: 1, ..Recovered::default() });
-        assert_eq!(other.faults.aborted(), [Some(UploadHandle("upload-1".to_owned()))]);
-        assert_eq!(shared.blobs().await, 0);
-        // The handle is gone as well.
-        assert_eq!(other.recovers().await, Recovered::default());
-        assert_eq!(shared.rows().await.is_empty(), is_discarded);
-    }
+async fn an_upload_whose_row_was_damaged_is_aborted_by_its_handle() {
+    let (shared, late, other) = SharedData::two(Store::Memory).await;
+    let dead = late.stopped_at(Step::StoreWrite, Side::After);
+    let _never_ends = late.uploads();
+    dead.reached().await;
+    shared.change_ledger("UPDATE resources SET id = 'no id'").await;
+    shared.clock.advance(LEASE_TIME);
+    assert_eq!(other.recovers().await, Recovered { uploads: 1, ..Recovered::default() });
+    assert_eq!(other.faults.aborted(), [Some(UploadHandle("upload-1".to_owned()))]);
+    assert_eq!(shared.blobs().await, 0);
+    // The handle is gone as well.
+    assert_eq!(other.recovers().await, Recovered::default());
 }
 
 #[tokio::test]

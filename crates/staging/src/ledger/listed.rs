@@ -23,12 +23,12 @@ pub struct Listed {
 /// The rows that this version cannot read.
 #[derive(Debug, Clone, Default)]
 pub struct Unreadable {
-    /// How many rows there are.
+    /// How many rows there are, with damaged ids and without.
     pub count: usize,
-    /// The first of them.
+    /// The first of those without.
     pub first: Vec<UnreadableRow>,
-    /// Whether the id of a row is damaged, so that it is not known which bytes belong to that row.
-    pub has_damaged_ids: bool,
+    /// How many rows have a damaged id. It is not known which bytes belong to them.
+    pub damaged_ids: usize,
 }
 
 /// How much a ledger may keep in memory, and how it counts small resources.

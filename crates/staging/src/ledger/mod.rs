@@ -15,7 +15,7 @@ use jiff::Timestamp;
 
 use crate::place::Replaced;
 use cloakroom_core::resource::{
-    BlobKey, Bundle, DeletionReason, FileName, Lifetime, Owner, OwnerHistory, Resource, ResourceId, RowName,
+    BlobKey, Bundle, DeletionReason, FileName, Lifetime, Owner, OwnerHistory, Resource, ResourceId,
     SecretHash, State, UploadHandle,
 };
 
@@ -156,10 +156,9 @@ pub trait Ledger: Send + Sync {
     /// Returns how many.
     async fn trim_tombstones(&self, most: u64) -> Result<u64, LedgerError>;
 
-    /// Removes a row that this version cannot read, by the name of its [`UnreadableRow`]. Only an admin has that
-    /// right. If several damaged ids begin alike, all their rows are removed. Their room is free afterwards. Returns
-    /// `false` if there is no such row.
-    async fn discard(&self, row: RowName, by: Authority) -> Result<bool, LedgerError>;
+    /// Removes a row that this version cannot read, without a tombstone. Only an admin has that right. Its room is free
+    /// afterwards. Returns `false` if there is no such row.
+    async fn discard(&self, id: ResourceId, by: Authority) -> Result<bool, LedgerError>;
 
     /// One row. Returns [`LedgerError::Unreadable`] if this version cannot read it.
     async fn find(&self, id: ResourceId) -> Result<Option<Resource>, LedgerError>;
@@ -204,9 +203,6 @@ pub trait Ledger: Send + Sync {
 
     /// The rows that this version cannot read, as far as the server has seen them.
     async fn unreadable(&self) -> Result<Unreadable, LedgerError>;
-
-    /// One of these rows, by its name.
-    async fn find_unreadable(&self, name: &RowName) -> Result<Option<UnreadableRow>, LedgerError>;
 
     /// How much room is taken in all, for metrics and status.
     async fn taken(&self) -> Result<Taken, LedgerError>;
@@ -255,10 +251,10 @@ pub struct Observation {
 
 /// A row with a value that this version does not write.
 #[derive(Debug, Clone, thiserror::Error)]
-#[error("resource {name} has an unreadable {column} in the ledger")]
+#[error("resource {id} has an unreadable {column} in the ledger")]
 pub struct UnreadableRow {
-    /// The name of the row.
-    pub name: RowName,
+    /// The id of the row.
+    pub id: ResourceId,
     /// The first column that cannot be read.
     pub column: &'static str,
     /// Its state; `None` if that cannot be read.

@@ -31,16 +31,15 @@ use sqlx::{ConnectOptions, Row as _};
 
 use super::{
     Account, Authority, Charge, Completion, Deletion, Epoch, GivenUp, LeaseId, Ledger, LedgerError, Listed,
-    MemoryLimits, Observation, PendingResource, Stored, Stray, Taken, Unreadable, UnreadableRow, WatchScope,
+    MemoryLimits, Observation, PendingResource, Stored, Stray, Taken, Unreadable, WatchScope,
 };
 use crate::inodes;
 use crate::place::Place;
 use cloakroom_core::clock::{Clock, SystemClock};
-use cloakroom_core::resource::{BlobKey, Owner, Resource, ResourceId, RowName, State, UploadHandle};
+use cloakroom_core::resource::{BlobKey, Owner, Resource, ResourceId, State, UploadHandle};
 use index::ReadyPage;
 use memory::Memory;
 use operation::{Operation, Outcome};
-use row::has_id;
 use writer::Writer;
 
 /// How long a connection waits for the lock of another one. Only one connection writes, so the wait is for checkpoints,
@@ -96,15 +95,12 @@ impl SqliteLedger {
     /// Up to `limit` ready resources with ids after `after`, in the order of their ids. There are fewer if their owners
     /// are large. The page also has the unreadable rows between them that may have been acknowledged.
     async fn ready(&self, after: Option<ResourceId>, limit: u32) -> Result<ReadyPage, LedgerError> {
-        // A row with an unknown state may have been ready. Rows with damaged ids are read in any state except as
-        // tombstones, which are removed in time anyway. The plus keeps SQLite from using the index on the state, which
+        // A row with an unknown state may have been ready. The plus keeps SQLite from using the index on the state, which
         // would make it sort all rows for every page (<https://www.sqlite.org/optoverview.html>, section 6).
-        let mut rows = sqlx::query(concat!(
-            "SELECT * FROM resources WHERE id >= ?1 AND id IS NOT ?2 AND +state IS NOT 'deleted' \
-             AND (state IS NOT 'pending' AND state IS NOT 'deleting' OR NOT ",
-            has_id!(),
-            ") ORDER BY id"
-        ))
+        let mut rows = sqlx::query(
+            "SELECT * FROM resources WHERE id >= ?1 AND id IS NOT ?2 \
+             AND +state IS NOT 'pending' AND +state IS NOT 'deleting' AND +state IS NOT 'deleted' ORDER BY id",
+        )
         .bind(after.map(|id| id.to_string()).unwrap_or_default())
         .bind(after.map(|id| id.to_string()))
         .fetch(&self.readers);
@@ -113,13 +109,15 @@ impl SqliteLedger {
         while let Some(row) = rows.next().await {
             let row = row?;
             // A page must end with an id from which the next one can begin. So rows with damaged ids do not end it.
-            if let Ok(id) = row::id(&row) {
-                if read == limit || bytes > LARGEST_PAGE_BYTES {
-                    return Ok(page);
-                }
-                (page.next, read) = (Some(id), read + 1);
+            let Ok(id) = row::id(&row) else {
+                page.damaged_ids += 1;
+                continue;
+            };
+            if read == limit || bytes > LARGEST_PAGE_BYTES {
+                return Ok(page);
             }
-            match row::resource(&row) {
+            (page.next, read) = (Some(id), read + 1);
+            match row::resource(id, &row) {
                 Ok(resource) => {
                     let ready = resource.into_ready();
                     bytes += ready.as_ref().map_or(0, |ready| ready.data.owner.memory_bytes());
@@ -314,8 +312,8 @@ impl Ledger for SqliteLedger {
         }
     }
 
-    async fn discard(&self, row: RowName, by: Authority) -> Result<bool, LedgerError> {
-        self.change(Operation::Discard(row, by)).await.map(Outcome::changed)
+    async fn discard(&self, id: ResourceId, by: Authority) -> Result<bool, LedgerError> {
+        self.change(Operation::Discard(id, by)).await.map(Outcome::changed)
     }
 
     async fn find(&self, id: ResourceId) -> Result<Option<Resource>, LedgerError> {
@@ -323,7 +321,7 @@ impl Ledger for SqliteLedger {
             .bind(id.to_string())
             .fetch_optional(&self.readers)
             .await?;
-        let resource = row.as_ref().map(row::resource).transpose();
+        let resource = row.as_ref().map(|row| row::resource(id, row)).transpose();
         if resource.is_err() && self.memory.index().contains(id) {
             // The row could be read before, so something else has changed it, and maybe other rows as well.
             self.memory.index().doubt();
@@ -377,7 +375,8 @@ impl Ledger for SqliteLedger {
         while tombstones.len() < limit as usize
             && let Some(row) = rows.next().await
         {
-            tombstones.extend(row::resource(&row?).ok());
+            let row = row?;
+            tombstones.extend(row::id(&row).ok().and_then(|id| row::resource(id, &row).ok()));
         }
         Ok(tombstones)
     }
@@ -388,19 +387,21 @@ impl Ledger for SqliteLedger {
         after: Option<ResourceId>,
         limit: u32,
     ) -> Result<Vec<ResourceId>, LedgerError> {
-        let rows = sqlx::query(concat!(
-            "SELECT id FROM (SELECT id FROM resources WHERE state = ?1 AND id > ?2 \
+        let mut rows = sqlx::query(
+            "SELECT id FROM resources WHERE state = ?1 AND id > ?2 \
              UNION ALL SELECT resource FROM upload_handles WHERE ?1 = 'pending' AND resource > ?2 \
-             AND NOT EXISTS (SELECT 1 FROM resources WHERE resources.id = resource)) WHERE ",
-            has_id!(),
-            " ORDER BY id LIMIT ?3"
-        ))
+             AND NOT EXISTS (SELECT 1 FROM resources WHERE resources.id = resource) ORDER BY id",
+        )
         .bind(state.as_str())
         .bind(after.map(|id| id.to_string()).unwrap_or_default())
-        .bind(limit)
-        .fetch_all(&self.readers)
-        .await?;
-        Ok(rows.iter().filter_map(|row| row::id(row).ok()).collect())
+        .fetch(&self.readers);
+        let mut ids = Vec::new();
+        while ids.len() < limit as usize
+            && let Some(row) = rows.next().await
+        {
+            ids.extend(row::id(&row?).ok());
+        }
+        Ok(ids)
     }
 
     async fn observe(&self, observations: Vec<Observation>) -> Result<(), LedgerError> {
@@ -425,10 +426,6 @@ impl Ledger for SqliteLedger {
 
     async fn unreadable(&self) -> Result<Unreadable, LedgerError> {
         Ok(self.memory.index().unreadable())
-    }
-
-    async fn find_unreadable(&self, name: &RowName) -> Result<Option<UnreadableRow>, LedgerError> {
-        Ok(self.memory.index().find_unreadable(name))
     }
 
     async fn taken(&self) -> Result<Taken, LedgerError> {

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::NoRoom;
 use crate::ledger::{LEASE_TIME, LedgerError, UnreadableRow};
 use crate::store::StoreError;
-use cloakroom_core::resource::{DeletionReason, Ending, Holder, ResourceId, RowName, State};
+use cloakroom_core::resource::{DeletionReason, Ending, Holder, ResourceId, State};
 use cloakroom_core::size::format_size;
 
 /// An upload, a deletion and a sweep use the same words. A later sweep finishes the steps that were begun.
@@ -109,7 +109,7 @@ pub enum AccessError {
     #[error("resource {id} was deleted{}", when_and_why(*.deleted))]
     Gone {
         /// The id of the resource.
-        id: RowName,
+        id: ResourceId,
         /// When and why it was deleted; `None` if the tombstone does not say so in a form that this version knows.
         deleted: Option<(Timestamp, DeletionReason)>,
     },
@@ -148,8 +148,8 @@ pub enum AccessError {
          directory, or remove the resource (cloakroom rm)"
     )]
     SetAside {
-        /// The name of the row.
-        id: RowName,
+        /// The id of the resource.
+        id: ResourceId,
         /// The column that cannot be read.
         column: &'static str,
     },
@@ -167,7 +167,7 @@ pub enum AccessError {
 impl AccessError {
     /// The error for a resource that was deleted.
     pub(super) fn gone(id: ResourceId, ending: Ending) -> Self {
-        Self::Gone { id: id.into(), deleted: Some((ending.at, ending.reason)) }
+        Self::Gone { id, deleted: Some((ending.at, ending.reason)) }
     }
 
     /// Whether the error concerns only one resource. Work on many resources then continues with the others.
@@ -193,13 +193,11 @@ impl From<LedgerError> for AccessError {
             LedgerError::NotWritable(_) => Self::NotWritable(error.into()),
             // A deleted resource is gone, whatever else in its row cannot be read.
             LedgerError::Unreadable(UnreadableRow {
-                name,
+                id,
                 state: Some(State::Deleting | State::Deleted),
                 ..
-            }) => Self::Gone { id: name, deleted: None },
-            LedgerError::Unreadable(UnreadableRow { name, column, .. }) => {
-                Self::SetAside { id: name, column }
-            }
+            }) => Self::Gone { id, deleted: None },
+            LedgerError::Unreadable(UnreadableRow { id, column, .. }) => Self::SetAside { id, column },
             error => Self::Ledger(error),
         }
     }

@@ -39,7 +39,7 @@ use capacity::Capacity;
 use cloakroom_core::clock::{Clock, Readings, SteadyTime};
 use cloakroom_core::metrics::Metrics;
 use cloakroom_core::resource::{
-    DeletionReason, Ending, Ready, Resource, ResourceId, ResourceSecret, RowName, State,
+    DeletionReason, Ending, Ready, Resource, ResourceId, ResourceSecret, State,
 };
 use lease::Leases;
 use stock::CountedStates;
@@ -258,11 +258,6 @@ impl Staging {
     /// The rows that this version cannot read.
     pub async fn unreadable(&self) -> Result<Unreadable, LedgerError> {
         self.parts.ledger.unreadable().await
-    }
-
-    /// One of these rows, by its name.
-    pub async fn find_unreadable(&self, name: &RowName) -> Result<Option<UnreadableRow>, LedgerError> {
-        self.parts.ledger.find_unreadable(name).await
     }
 
     /// The clock of all times here.

@@ -51,15 +51,9 @@ impl Staging {
         let with_bytes = if thorough { parts.all_keys().await? } else { Vec::new() };
         parts.ledger.refresh(thorough).await?;
         parts.tell_of_unreadable().await?;
-        // This comes last, because the rows that were just read tell whether bytes without a row may belong to a
-        // damaged one.
-        let strays = if parts.ledger.unreadable().await?.has_damaged_ids {
-            parts.keep_unknown(with_bytes).await?;
-            0
-        } else {
-            let unacknowledged = if thorough { parts.sort_out(with_bytes, term).await? } else { 0 };
-            unacknowledged + parts.remove_strays(strays_go, term).await?
-        };
+        let unacknowledged = if thorough { parts.sort_out(with_bytes, term).await? } else { 0 };
+        // This comes last, because the rows that were just read tell whether a stray may belong to a damaged one.
+        let strays = unacknowledged + parts.remove_strays(strays_go, term).await?;
         Ok(Recovered { uploads, deletions, strays })
     }
 }

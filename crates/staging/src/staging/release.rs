@@ -9,7 +9,7 @@ use super::{AccessError, Parts, Staging};
 use crate::ledger::{Authority, Condition, Deletion, LedgerError};
 use crate::store::StoreError;
 use cloakroom_core::resource::{
-    BlobKey, DeletionReason, Ready, Resource, ResourceId, ResourceSecret, RowName, State,
+    BlobKey, DeletionReason, Ready, Resource, ResourceId, ResourceSecret, State,
 };
 use cloakroom_core::text::chain;
 
@@ -40,23 +40,22 @@ impl Staging {
         Ok(is_removed)
     }
 
-    /// Deletes a resource that this version cannot read, for an admin. If its row refuses the change, or its id is
-    /// damaged, the row is removed without a tombstone. A later sweep then removes bytes that no longer have a row.
-    /// Returns `false` if there is no such row.
-    pub async fn remove_unreadable(&self, row: &RowName) -> Result<bool, AccessError> {
-        let removed = match row.id() {
-            Some(id) => self.remove(id).await,
-            None => Ok(false),
-        };
-        let is_removed = match removed {
-            Err(AccessError::Ledger(LedgerError::Refused(_))) | Ok(false) => self.parts.discard(row).await?,
+    /// Deletes a resource that this version cannot read, for an admin. If its row refuses the change, the row is removed
+    /// without a tombstone. Returns `false` if there is no such row.
+    pub async fn remove_unreadable(&self, id: ResourceId) -> Result<bool, AccessError> {
+        match self.remove(id).await {
+            Err(AccessError::Ledger(LedgerError::Refused(_))) | Ok(false) => {}
             removed => return removed,
-        };
-        if let Some(id) = row.id().filter(|_| is_removed) {
-            self.parts.storage.blobs.delete(BlobKey::of(id)).await?;
         }
+        if !self.parts.ledger.discard(id, Authority::Admin).await? {
+            return Ok(false);
+        }
+        let reason = DeletionReason::Removed;
+        self.parts.metrics.deleted(reason.as_str());
+        tracing::info!(resource_id = %id, %reason, "deleted");
+        self.parts.storage.blobs.delete(BlobKey::of(id)).await?;
         self.parts.tell_of_unreadable().await?;
-        Ok(is_removed)
+        Ok(true)
     }
 
     /// Deletes a resource for an admin if it was never downloaded, and no download is in flight. Returns `false` if it
@@ -109,17 +108,6 @@ impl Parts {
         if state == State::Ready {
             tracing::info!(resource_id = %id, reason = %deletion.reason, "deleted");
         }
-        Ok(true)
-    }
-
-    /// Removes a row without a tombstone, for an admin. Returns `false` if there is none.
-    async fn discard(&self, row: &RowName) -> Result<bool, AccessError> {
-        if !self.ledger.discard(row.clone(), Authority::Admin).await? {
-            return Ok(false);
-        }
-        let reason = DeletionReason::Removed;
-        self.metrics.deleted(reason.as_str());
-        tracing::info!(resource_id = %row, %reason, "deleted");
         Ok(true)
     }
 

@@ -50,23 +50,6 @@ impl Parts {
         Ok(removed)
     }
 
-    /// While the id of any row is damaged, bytes without a row may be the bytes of that row, and stay.
-    pub(super) async fn keep_unknown(&self, with_bytes: Vec<BlobKey>) -> Result<(), AccessError> {
-        let mut kept = 0_u64;
-        for key in with_bytes {
-            let state = self.ledger.state(key.resource()).await?;
-            kept += u64::from(state.is_none_or(|state| state == State::Deleted));
-        }
-        if kept > 0 {
-            tracing::warn!(
-                bundles = kept,
-                "bytes that the ledger does not know are kept, because they may belong to rows with damaged ids: remove \
-                 those rows with cloakroom rm, or mend their ids"
-            );
-        }
-        Ok(())
-    }
-
     /// Makes the strays of the ledger those that were just found. A stray that was known stays known since then.
     async fn note_strays(&self, found: Vec<Stray>) -> Result<(), AccessError> {
         let known: BTreeSet<BlobKey> =
@@ -91,9 +74,13 @@ impl Parts {
         Ok(())
     }
 
-    /// Removes the strays whose time has come. Returns how many.
+    /// Removes the strays whose time has come. Returns how many. As long as a row has a damaged id, a stray may be its
+    /// bundle, and only an admin may have it removed.
     pub(super) async fn remove_strays(&self, go: StraysGo, term: Epoch) -> Result<u64, AccessError> {
         if self.ledger.taken().await?.strays.resources == 0 {
+            return Ok(0);
+        }
+        if matches!(go, StraysGo::After(_)) && self.ledger.unreadable().await?.damaged_ids > 0 {
             return Ok(0);
         }
         let (now, mut removed) = (self.readings(), Vec::new());

@@ -208,10 +208,10 @@ async fn only_an_admin_discards_a_row(open: impl AsyncFn() -> Leased) {
     let upload = it.uploading().await;
     it.complete(upload).await.unwrap();
     for by in [Authority::Ticket, Authority::Uploader(upload.1), it.cleaner().await] {
-        assert!(!it.ledger.discard(upload.0.into(), by).await.unwrap(), "{by:?}");
+        assert!(!it.ledger.discard(upload.0, by).await.unwrap(), "{by:?}");
         assert!(it.ledger.find(upload.0).await.unwrap().is_some(), "{by:?}");
     }
-    assert!(it.ledger.discard(upload.0.into(), Authority::Admin).await.unwrap());
+    assert!(it.ledger.discard(upload.0, Authority::Admin).await.unwrap());
     assert!(it.ledger.find(upload.0).await.unwrap().is_none());
 }
 

@@ -161,8 +161,8 @@ async fn a_row_that_is_discarded_gives_its_room_back(open: impl AsyncFn() -> Any
     let ledger = open().await;
     let id = stored(&ledger, "a", 50).await;
     stored(&ledger, "b", 60).await;
-    assert!(ledger.discard(id.into(), Authority::Admin).await.unwrap());
-    assert!(!ledger.discard(id.into(), Authority::Admin).await.unwrap());
+    assert!(ledger.discard(id, Authority::Admin).await.unwrap());
+    assert!(!ledger.discard(id, Authority::Admin).await.unwrap());
     assert_eq!(taken(&ledger).await, (1, 60));
 }
 

@@ -15,7 +15,7 @@ use cloakroom_core::protocol::admin::{
     self, AcceptedCluster, Removal, ResourceDetails, ResourcePage, ServerStatus, SweepReport, query,
 };
 use cloakroom_core::protocol::problem::Code;
-use cloakroom_core::resource::{OwnerKind, RowName};
+use cloakroom_core::resource::{OwnerKind, ResourceId};
 use cloakroom_core::time::SparkDuration;
 
 /// The longest accepted answer. A full page has about a third of a mebibyte, so a much larger answer is not a page.
@@ -144,13 +144,13 @@ impl AdminClient {
     }
 
     /// Asks for everything about one resource or its tombstone. It is an error if the server cannot read it.
-    pub async fn show(&self, id: &RowName) -> Result<ResourceDetails, AdminError> {
+    pub async fn show(&self, id: ResourceId) -> Result<ResourceDetails, AdminError> {
         let url = self.server.join(&admin::resource_path(id));
         self.ask(&format!("show resource {id}"), Method::GET, url, self.patience()).await
     }
 
     /// Deletes a resource. With `only_unused`, deletes it only if it was never downloaded.
-    pub async fn remove(&self, id: &RowName, only_unused: bool) -> Result<Removal, AdminError> {
+    pub async fn remove(&self, id: ResourceId, only_unused: bool) -> Result<Removal, AdminError> {
         let mut url = self.server.join(&admin::resource_path(id));
         if only_unused {
             url.query_pairs_mut().append_pair(query::UNUSED, "true");

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use cloakroom_core::resource::{BlobKey, Owner, Resource, ResourceId, RowName, State, UploadHandle};
+use cloakroom_core::resource::{BlobKey, Owner, Resource, ResourceId, State, UploadHandle};
 use cloakroom_staging::ledger::{
     Account, Authority, Charge, Completion, Deletion, Epoch, GivenUp, LeaseId, Ledger, LedgerError, Listed,
     MemoryLimits, Observation, PendingResource, Stored, Stray, Taken, Unreadable, UnreadableRow, WatchScope,
@@ -299,8 +299,8 @@ impl Ledger for FaultyLedger {
         self.inner.trim_tombstones(most).await
     }
 
-    async fn discard(&self, row: RowName, by: Authority) -> Result<bool, LedgerError> {
-        self.faults.of_ledger(Step::LedgerDiscard, self.inner.discard(row, by)).await
+    async fn discard(&self, id: ResourceId, by: Authority) -> Result<bool, LedgerError> {
+        self.faults.of_ledger(Step::LedgerDiscard, self.inner.discard(id, by)).await
     }
 
     async fn find(&self, id: ResourceId) -> Result<Option<Resource>, LedgerError> {
@@ -350,10 +350,6 @@ impl Ledger for FaultyLedger {
 
     async fn unreadable(&self) -> Result<Unreadable, LedgerError> {
         self.inner.unreadable().await
-    }
-
-    async fn find_unreadable(&self, name: &RowName) -> Result<Option<UnreadableRow>, LedgerError> {
-        self.inner.find_unreadable(name).await
     }
 
     async fn taken(&self) -> Result<Taken, LedgerError> {

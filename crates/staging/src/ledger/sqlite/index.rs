@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use super::known_owners::KnownOwners;
 use super::set_aside::SetAside;
 use crate::ledger::{Completion, Listed, Observation, Unreadable, UnreadableRow};
-use cloakroom_core::resource::{Life, Owner, OwnerHistory, Ready, Resource, ResourceId, RowName};
+use cloakroom_core::resource::{Life, Owner, OwnerHistory, Ready, Resource, ResourceId};
 
 /// A part of the ready rows.
 #[derive(Debug, Default)]
@@ -19,6 +19,8 @@ pub(super) struct ReadyPage {
     pub(super) resources: Vec<Resource<Ready>>,
     /// The rows that this version cannot read.
     pub(super) unreadable: Vec<UnreadableRow>,
+    /// How many further rows have a damaged id.
+    pub(super) damaged_ids: usize,
     /// The id after which the next page begins; `None` if this was the last page.
     pub(super) next: Option<ResourceId>,
 }
@@ -74,17 +76,7 @@ impl Index {
         let mut entries = self.lock();
         entries.note(id);
         entries.remove(id);
-        if !entries.set_aside.is_empty() {
-            entries.set_aside.remove(&id.into());
-        }
-    }
-
-    /// Records that a row that could not be read is gone.
-    pub(super) fn discarded(&self, name: &RowName) {
-        let mut entries = self.lock();
-        entries.set_aside.remove(name);
-        // The row may have belonged to a resource that is in the index under its true id.
-        entries.is_doubtful = true;
+        entries.set_aside.remove(id);
     }
 
     pub(super) fn used(&self, id: ResourceId, at: Timestamp) {
@@ -140,7 +132,7 @@ impl Index {
     /// everything would be the largest use of memory of this server.
     pub(super) fn take_page(&self, after: Option<ResourceId>, page: ReadyPage) {
         let mut entries = self.lock();
-        entries.set_aside.take(page.unreadable);
+        entries.set_aside.take(page.unreadable, page.damaged_ids);
         let range = (
             after.map_or(Bound::Unbounded, Bound::Excluded),
             page.next.map_or(Bound::Unbounded, Bound::Included),
@@ -181,10 +173,6 @@ impl Index {
 
     pub(super) fn unreadable(&self) -> Unreadable {
         self.lock().set_aside.summary()
-    }
-
-    pub(super) fn find_unreadable(&self, name: &RowName) -> Option<UnreadableRow> {
-        self.lock().set_aside.find(name)
     }
 }
 

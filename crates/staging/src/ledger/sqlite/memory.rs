@@ -12,7 +12,7 @@ use crate::ledger::{
     Account, Authority, Charge, Completion, Epoch, LEASE_TIME, LeaseId, MemoryLimits, Shortage, Stored, Taken,
 };
 use cloakroom_core::clock::Clock;
-use cloakroom_core::resource::{ResourceId, RowName};
+use cloakroom_core::resource::ResourceId;
 
 /// The part of the ledger that is in memory.
 pub(super) struct Memory {
@@ -72,10 +72,8 @@ impl Memory {
         self.rooms().set_strays(strays);
     }
 
-    pub(super) fn freed(&self, freed: &[Freed]) {
-        for freed in freed {
-            self.rooms().freed(freed);
-        }
+    pub(super) fn freed(&self, freed: &Freed) {
+        self.rooms().freed(freed);
     }
 
     /// Sets the accounts to what the rows say. No other change may run at the same time.
@@ -219,11 +217,9 @@ impl Memory {
     }
 
     /// Records that a row that could not be read is gone.
-    pub(super) fn discarded(&self, name: &RowName) {
-        if let Some(id) = name.id() {
-            self.buried(id);
-        }
-        self.index.discarded(name);
+    pub(super) fn discarded(&self, resource: ResourceId) {
+        self.buried(resource);
+        self.index.remove(resource);
     }
 
     /// Whether a download of `resource` holds a lease that has not ended.

@@ -9,13 +9,13 @@ use sqlx::sqlite::{SqliteConnection, SqliteRow};
 
 use super::error::is_refusal;
 use super::memory::Memory;
-use super::row::{self, has_id, known_size};
+use super::row::{self, known_size};
 use super::{strays, surroundings, tombstones};
 use crate::ledger::{
     Authority, Completion, Condition, Deletion, GivenUp, LeaseId, Observation, PendingResource, Stored,
     Stray, WatchScope,
 };
-use cloakroom_core::resource::{BlobKey, NAMED_BYTES, ResourceId, RowName, State, UploadHandle};
+use cloakroom_core::resource::{BlobKey, ResourceId, State, UploadHandle};
 
 /// One change to the database.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub(super) enum Operation {
     Bury(ResourceId),
     ForgetTombstones(Timestamp),
     TrimTombstones(u64),
-    Discard(RowName, Authority),
+    Discard(ResourceId, Authority),
     Observe(Vec<Observation>),
     RememberCluster(Option<String>),
     RememberWatched(Vec<WatchScope>),
@@ -44,8 +44,8 @@ pub(super) enum Operation {
 pub(super) struct Outcome {
     /// How many rows it changed.
     pub(super) rows: u64,
-    /// The room that deleted rows gave back.
-    pub(super) freed: Vec<Freed>,
+    /// The room that a deleted row gave back.
+    pub(super) freed: Option<Freed>,
     /// The upload that was given up; `None` if none was.
     pub(super) given_up: Option<GivenUp>,
     /// What is stored, by namespace; only [`Operation::CountRoom`] sets it.
@@ -98,7 +98,7 @@ impl Operation {
             Self::ForgetTombstones(before) => forget_tombstones(*before, connection).await,
             Self::TrimTombstones(surplus) => tombstones::trim(*surplus, connection).await,
             Self::Discard(_, by) if *by != Authority::Admin => Ok(0),
-            Self::Discard(row, _) => return discard(row, connection).await,
+            Self::Discard(id, _) => return discard(*id, connection).await,
             Self::Observe(observations) => observe(observations, connection).await,
             Self::RememberCluster(uid) => surroundings::remember_cluster(uid.as_deref(), connection).await,
             Self::RememberWatched(scopes) => surroundings::remember_watched(scopes, connection).await,
@@ -114,7 +114,9 @@ impl Operation {
     /// Applies the committed change to `memory`.
     pub(super) fn committed(&self, outcome: &Outcome, memory: &Memory) {
         let (is_done, index) = (outcome.rows > 0, memory.index());
-        memory.freed(&outcome.freed);
+        if let Some(freed) = &outcome.freed {
+            memory.freed(freed);
+        }
         if let Some(strays) = outcome.strays {
             memory.strays(strays);
         }
@@ -126,7 +128,7 @@ impl Operation {
             Self::Condemn(deletion, _) if is_done => memory.condemned(deletion.id),
             Self::Condemn(..) => index.doubt(),
             Self::Bury(id) if is_done => memory.buried(*id),
-            Self::Discard(name, _) if is_done => memory.discarded(name),
+            Self::Discard(id, _) if is_done => memory.discarded(*id),
             Self::Observe(observations) => observations.iter().for_each(|seen| index.observed(seen)),
             Self::CountRoom => {
                 if let Some(stored) = &outcome.counted {
@@ -312,52 +314,29 @@ async fn leave_tombstone(id: ResourceId, connection: &mut SqliteConnection) -> R
     .bind(id.to_string())
     .fetch_optional(&mut *connection)
     .await?;
-    let freed = row.iter().map(freed).collect::<Result<Vec<_>, _>>()?;
-    Ok(Outcome { rows: freed.len() as u64, freed, ..Outcome::default() })
+    freed(row.as_ref())
 }
 
-/// The room that a row gives back; the row must have its namespace and its [`known_size`].
-fn freed(row: &SqliteRow) -> Result<Freed, sqlx::Error> {
+/// The room that a row gives back, which must have its namespace and its [`known_size`].
+fn freed(row: Option<&SqliteRow>) -> Result<Outcome, sqlx::Error> {
+    let Some(row) = row else { return Ok(Outcome::default()) };
     let size_bytes = row.try_get::<i64, _>("size_bytes")?.unsigned_abs();
-    Ok(Freed { namespace: row::namespace(row), size_bytes })
+    let freed = Freed { namespace: row::namespace(row), size_bytes };
+    Ok(Outcome { rows: 1, freed: Some(freed), ..Outcome::default() })
 }
 
-/// SQL: what a removal of rows returns for each row. A pending row was never counted as stored.
-macro_rules! returning_freed {
-    () => {
-        concat!(
-            " RETURNING state IS NOT 'pending' AS is_stored, owner_namespace, ",
-            known_size!(),
-            " AS size_bytes"
-        )
-    };
-}
-
-/// Removes a row by its id, or by the first bytes of its damaged id, which several rows may share. Tombstones are left
-/// to the cleaner. So are handles: they are under the true ids, and the stores still have their uploads.
-async fn discard(row: &RowName, connection: &mut SqliteConnection) -> Result<Outcome, sqlx::Error> {
-    let by_id = concat!(
-        "DELETE FROM resources WHERE id = ? AND state IS NOT 'pending' AND state IS NOT 'deleted'",
-        returning_freed!()
-    );
-    let by_damage = concat!(
-        "DELETE FROM resources WHERE NOT ",
-        has_id!(),
-        " AND state IS NOT 'deleted' AND lower(hex(substr(CAST(id AS BLOB), 1, ?2))) = ?1",
-        returning_freed!()
-    );
-    let deletion = match row.damaged_digits() {
-        Some(digits) => sqlx::query(by_damage).bind(digits.to_owned()).bind(i64::from(NAMED_BYTES)),
-        None => sqlx::query(by_id).bind(row.to_string()),
-    };
-    let rows = deletion.fetch_all(connection).await?;
-    let mut outcome = Outcome { rows: rows.len() as u64, ..Outcome::default() };
-    for row in &rows {
-        if row.try_get("is_stored")? {
-            outcome.freed.push(freed(row)?);
-        }
-    }
-    Ok(outcome)
+/// Removes a row that was acknowledged, whatever is in it. A tombstone is left to the cleaner, and so is a handle.
+async fn discard(id: ResourceId, connection: &mut SqliteConnection) -> Result<Outcome, sqlx::Error> {
+    let row = sqlx::query(concat!(
+        "DELETE FROM resources WHERE id = ? AND state IS NOT 'pending' AND state IS NOT 'deleted' \
+         RETURNING owner_namespace, ",
+        known_size!(),
+        " AS size_bytes"
+    ))
+    .bind(id.to_string())
+    .fetch_optional(connection)
+    .await?;
+    freed(row.as_ref())
 }
 
 /// A tombstone whose time of deletion is missing or no time is removed by the time of its upload; the index finds both.

@@ -1,5 +1,5 @@
 //! Reads rows of the table as resources. Damage or another version may have left any value in any column, so a bad
-//! value only affects its own row. SQL that covers many rows therefore checks ids and sizes itself.
+//! value only affects its own row. SQL that covers many rows therefore checks sizes itself.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,16 +11,8 @@ use sqlx::{Decode, Row as _, Type, ValueRef as _};
 use crate::ledger::{Stored, UnreadableRow};
 use cloakroom_core::resource::{
     Arrival, Bundle, DeletionReason, Ending, FileName, History, Lifetime, Owner, OwnerError, OwnerHistory,
-    OwnerKind, Ready, Resource, ResourceId, RowName, SecretHash, State, StateData, Tombstone, is_dns_label,
+    OwnerKind, Ready, Resource, ResourceId, SecretHash, State, StateData, Tombstone, is_dns_label,
 };
-
-/// SQL: whether the id is one that [`ResourceId::parse`] accepts.
-macro_rules! has_id {
-    () => {
-        "(typeof(id) = 'text' AND length(CAST(id AS BLOB)) = 36 AND length(replace(id, '-', '')) = 32 \
-         AND id GLOB '????????-????-????-????-????????????' AND id NOT GLOB '*[^-0-9a-f]*')"
-    };
-}
 
 /// SQL: the size, or 0 if it cannot be read. The bound is [`LARGEST_SIZE`].
 macro_rules! known_size {
@@ -30,7 +22,11 @@ macro_rules! known_size {
     };
 }
 
-pub(super) use {has_id, known_size};
+pub(super) use known_size;
+
+/// A column whose value this version does not write.
+#[derive(Debug)]
+pub(super) struct Damaged(&'static str);
 
 /// No disk has a larger file. Sums of sizes up to this one are exact in SQL.
 const LARGEST_SIZE: u64 = 1 << 53;
@@ -62,12 +58,16 @@ pub(super) async fn stored(
     Ok(stored)
 }
 
-/// Reads a whole row.
-pub(super) fn resource(row: &SqliteRow) -> Result<Resource, UnreadableRow> {
+/// Reads the whole row of `id`.
+pub(super) fn resource(id: ResourceId, row: &SqliteRow) -> Result<Resource, UnreadableRow> {
+    read(id, row).map_err(|Damaged(column)| unreadable(id, column, row))
+}
+
+fn read(id: ResourceId, row: &SqliteRow) -> Result<Resource, Damaged> {
     Ok(Resource {
-        id: id(row)?,
-        secret_hash: secret_hash(row).ok_or_else(|| unreadable(row, "secret_hash"))?,
-        created_at: time(row, "created_at")?.ok_or_else(|| unreadable(row, "created_at"))?,
+        id,
+        secret_hash: secret_hash(row).ok_or(Damaged("secret_hash"))?,
+        created_at: time(row, "created_at")?.ok_or(Damaged("created_at"))?,
         data: match state(row)? {
             State::Pending => StateData::Pending(arrival(row)?),
             State::Ready => StateData::Ready(Box::new(ready(row)?)),
@@ -77,16 +77,16 @@ pub(super) fn resource(row: &SqliteRow) -> Result<Resource, UnreadableRow> {
     })
 }
 
-fn arrival(row: &SqliteRow) -> Result<Arrival, UnreadableRow> {
+fn arrival(row: &SqliteRow) -> Result<Arrival, Damaged> {
     let file_name = get::<Option<&str>>(row, "file_name")?.and_then(|name| FileName::parse(name).ok());
     Ok(Arrival { file_name, uploaded_by: get(row, "uploaded_by")? })
 }
 
 /// An acknowledged row has an owner and a bundle. If one of them is missing, the row is damaged.
-fn ready(row: &SqliteRow) -> Result<Ready, UnreadableRow> {
+fn ready(row: &SqliteRow) -> Result<Ready, Damaged> {
     let missing = |columns: &[&'static str]| {
         let column = columns.iter().find(|column| is_null(row, column));
-        unreadable(row, column.copied().unwrap_or(columns[0]))
+        Damaged(column.copied().unwrap_or(columns[0]))
     };
     Ok(Ready {
         arrival: arrival(row)?,
@@ -96,11 +96,11 @@ fn ready(row: &SqliteRow) -> Result<Ready, UnreadableRow> {
     })
 }
 
-fn history(row: &SqliteRow) -> Result<History, UnreadableRow> {
+fn history(row: &SqliteRow) -> Result<History, Damaged> {
     Ok(History {
         lifetime: Lifetime {
             unused_timeout: duration(row, "unused_timeout_millis")?
-                .ok_or_else(|| unreadable(row, "unused_timeout_millis"))?,
+                .ok_or(Damaged("unused_timeout_millis"))?,
             ttl: duration(row, "ttl_millis")?,
         },
         first_used_at: time(row, "first_used_at")?,
@@ -114,13 +114,13 @@ fn history(row: &SqliteRow) -> Result<History, UnreadableRow> {
 }
 
 /// The id of a row.
-pub(super) fn id(row: &SqliteRow) -> Result<ResourceId, UnreadableRow> {
-    ResourceId::parse(get(row, "id")?).map_err(|_| unreadable(row, "id"))
+pub(super) fn id(row: &SqliteRow) -> Result<ResourceId, Damaged> {
+    ResourceId::parse(get(row, "id")?).map_err(|_| Damaged("id"))
 }
 
 /// The state of a row.
-pub(super) fn state(row: &SqliteRow) -> Result<State, UnreadableRow> {
-    get::<&str>(row, "state")?.parse().map_err(|_| unreadable(row, "state"))
+pub(super) fn state(row: &SqliteRow) -> Result<State, Damaged> {
+    get::<&str>(row, "state")?.parse().map_err(|_| Damaged("state"))
 }
 
 /// The namespace of a row's owner; empty if there is none, or if it cannot be read.
@@ -134,41 +134,41 @@ fn known_namespace(row: &SqliteRow) -> Option<String> {
 }
 
 /// The owner of a row; `None` before the row is ready, and for a tombstone.
-pub(super) fn owner(row: &SqliteRow) -> Result<Option<Owner>, UnreadableRow> {
+pub(super) fn owner(row: &SqliteRow) -> Result<Option<Owner>, Damaged> {
     let kind: Option<&str> = get(row, "owner_kind")?;
     let namespace: Option<&str> = get(row, "owner_namespace")?;
     let labels: Option<&str> = get(row, "owner_labels")?;
     let (Some(kind), Some(namespace), Some(labels)) = (kind, namespace, labels) else { return Ok(None) };
-    let kind = OwnerKind::parse(kind).map_err(|_| unreadable(row, "owner_kind"))?;
+    let kind = OwnerKind::parse(kind).map_err(|_| Damaged("owner_kind"))?;
     let labels: BTreeMap<String, String> =
-        serde_json::from_str(labels).map_err(|_| unreadable(row, "owner_labels"))?;
+        serde_json::from_str(labels).map_err(|_| Damaged("owner_labels"))?;
     let owner = Owner::read_back(kind, namespace, &labels, get(row, "owner_name")?);
     let column = |error| match error {
         OwnerError::NoNamespace | OwnerError::Namespace { .. } => "owner_namespace",
         OwnerError::Name { .. } => "owner_name",
         _ => "owner_labels",
     };
-    owner.map(Some).map_err(|error| unreadable(row, column(error)))
+    owner.map(Some).map_err(|error| Damaged(column(error)))
 }
 
-fn bundle(row: &SqliteRow) -> Result<Option<Bundle>, UnreadableRow> {
+fn bundle(row: &SqliteRow) -> Result<Option<Bundle>, Damaged> {
     let size = size(row)?;
     let sha256: Option<&[u8]> = get(row, "sha256")?;
     let (Some(size_bytes), Some(sha256)) = (size, sha256) else { return Ok(None) };
-    let sha256 = sha256.try_into().map_err(|_| unreadable(row, "sha256"))?;
+    let sha256 = sha256.try_into().map_err(|_| Damaged("sha256"))?;
     Ok(Some(Bundle { size_bytes, sha256 }))
 }
 
-fn ending(row: &SqliteRow) -> Result<Ending, UnreadableRow> {
+fn ending(row: &SqliteRow) -> Result<Ending, Damaged> {
     let reason = get::<Option<&str>>(row, "deletion_reason")?;
     let reason = reason.and_then(|reason| reason.parse::<DeletionReason>().ok());
     Ok(Ending {
-        at: time(row, "deleted_at")?.ok_or_else(|| unreadable(row, "deleted_at"))?,
-        reason: reason.ok_or_else(|| unreadable(row, "deletion_reason"))?,
+        at: time(row, "deleted_at")?.ok_or(Damaged("deleted_at"))?,
+        reason: reason.ok_or(Damaged("deletion_reason"))?,
     })
 }
 
-fn tombstone(row: &SqliteRow) -> Result<Tombstone, UnreadableRow> {
+fn tombstone(row: &SqliteRow) -> Result<Tombstone, Damaged> {
     Ok(Tombstone {
         ending: ending(row)?,
         owner_kind: get::<Option<String>>(row, "owner_kind")?.unwrap_or_default(),
@@ -178,28 +178,28 @@ fn tombstone(row: &SqliteRow) -> Result<Tombstone, UnreadableRow> {
     })
 }
 
-fn time(row: &SqliteRow, column: &'static str) -> Result<Option<Timestamp>, UnreadableRow> {
+fn time(row: &SqliteRow, column: &'static str) -> Result<Option<Timestamp>, Damaged> {
     let millis: Option<i64> = get(row, column)?;
-    millis.map(|millis| Timestamp::from_millisecond(millis).map_err(|_| unreadable(row, column))).transpose()
+    millis.map(|millis| Timestamp::from_millisecond(millis).map_err(|_| Damaged(column))).transpose()
 }
 
-fn duration(row: &SqliteRow, column: &'static str) -> Result<Option<Duration>, UnreadableRow> {
+fn duration(row: &SqliteRow, column: &'static str) -> Result<Option<Duration>, Damaged> {
     let millis: Option<i64> = get(row, column)?;
-    let millis = millis.map(|millis| u64::try_from(millis).map_err(|_| unreadable(row, column)));
+    let millis = millis.map(|millis| u64::try_from(millis).map_err(|_| Damaged(column)));
     Ok(millis.transpose()?.map(Duration::from_millis))
 }
 
-fn size(row: &SqliteRow) -> Result<Option<u64>, UnreadableRow> {
+fn size(row: &SqliteRow) -> Result<Option<u64>, Damaged> {
     let size: Option<i64> = get(row, "size_bytes")?;
     let readable = |size: i64| u64::try_from(size).ok().filter(|size| *size <= LARGEST_SIZE);
-    size.map(|size| readable(size).ok_or_else(|| unreadable(row, "size_bytes"))).transpose()
+    size.map(|size| readable(size).ok_or(Damaged("size_bytes"))).transpose()
 }
 
 fn get<'r, T: Decode<'r, Sqlite> + Type<Sqlite>>(
     row: &'r SqliteRow,
     column: &'static str,
-) -> Result<T, UnreadableRow> {
-    row.try_get(column).map_err(|_| unreadable(row, column))
+) -> Result<T, Damaged> {
+    row.try_get(column).map_err(|_| Damaged(column))
 }
 
 fn secret_hash(row: &SqliteRow) -> Option<SecretHash> {
@@ -210,18 +210,14 @@ fn is_null(row: &SqliteRow, column: &str) -> bool {
     row.try_get_raw(column).is_ok_and(|value| value.is_null())
 }
 
-fn unreadable(row: &SqliteRow, column: &'static str) -> UnreadableRow {
-    let text = |column| row.try_get::<&str, _>(column).ok();
-    let size = row.try_get::<Option<i64>, _>("size_bytes").ok().flatten();
-    let size = size.and_then(|size| u64::try_from(size).ok());
-    let id = text("id").and_then(|id| ResourceId::parse(id).ok());
-    let bytes = || row.try_get::<&[u8], _>("id").unwrap_or_default();
+/// The parts of a row that can be read, where `column` cannot.
+fn unreadable(id: ResourceId, column: &'static str, row: &SqliteRow) -> UnreadableRow {
     UnreadableRow {
-        name: id.map_or_else(|| RowName::damaged(bytes()), RowName::from),
+        id,
         column,
-        state: text("state").and_then(|state| state.parse().ok()),
+        state: state(row).ok(),
         namespace: known_namespace(row),
-        size_bytes: size.filter(|size| *size <= LARGEST_SIZE),
+        size_bytes: size(row).ok().flatten(),
         secret_hash: secret_hash(row),
     }
 }

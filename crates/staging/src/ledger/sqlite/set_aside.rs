@@ -3,35 +3,44 @@
 use std::collections::BTreeMap;
 
 use crate::ledger::{Unreadable, UnreadableRow};
-use cloakroom_core::resource::RowName;
+use cloakroom_core::resource::ResourceId;
 
 /// How many of them the log and the status name. For the others they only have the number.
 const NAMED: usize = 20;
 
-/// The rows, with the parts of them that can be read.
+/// What this version cannot read.
 #[derive(Debug, Default)]
 pub(super) struct SetAside {
-    known: BTreeMap<RowName, UnreadableRow>,
-    /// The rows that were found so far while everything is read again.
-    found: BTreeMap<RowName, UnreadableRow>,
+    known: Rows,
+    /// What was found so far while everything is read again.
+    found: Rows,
+}
+
+#[derive(Debug, Default)]
+struct Rows {
+    /// The rows, with the parts of them that can be read.
+    by_id: BTreeMap<ResourceId, UnreadableRow>,
+    /// How many further rows have a damaged id.
+    damaged_ids: usize,
 }
 
 impl SetAside {
     pub(super) fn begin_reading(&mut self) {
-        self.found.clear();
+        self.found = Rows::default();
     }
 
-    pub(super) fn take(&mut self, rows: Vec<UnreadableRow>) {
-        self.found.extend(rows.into_iter().map(|row| (row.name.clone(), row)));
+    pub(super) fn take(&mut self, rows: Vec<UnreadableRow>, damaged_ids: usize) {
+        self.found.by_id.extend(rows.into_iter().map(|row| (row.id, row)));
+        self.found.damaged_ids += damaged_ids;
     }
 
-    /// Logs the rows that were not known before.
+    /// Logs what was not known before.
     pub(super) fn finish_reading(&mut self) {
         let known = std::mem::replace(&mut self.known, std::mem::take(&mut self.found));
-        let mut new = self.known.iter().filter(|(name, _)| !known.contains_key(*name));
-        for (name, row) in new.by_ref().take(NAMED) {
+        let mut new = self.known.by_id.iter().filter(|(id, _)| !known.by_id.contains_key(*id));
+        for (id, row) in new.by_ref().take(NAMED) {
             tracing::error!(
-                resource_id = %name, column = row.column,
+                resource_id = %id, column = row.column,
                 "this version cannot read a resource in the ledger: it is set aside, and its ticket is answered with 500; \
                  if a newer version has run on this data directory, start that one again, else remove the resource with \
                  cloakroom rm"
@@ -44,26 +53,26 @@ impl SetAside {
                 "this version cannot read more resources, which are not named here"
             );
         }
-    }
-
-    pub(super) fn remove(&mut self, name: &RowName) {
-        self.known.remove(name);
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.known.is_empty()
-    }
-
-    pub(super) fn summary(&self) -> Unreadable {
-        Unreadable {
-            count: self.known.len(),
-            first: self.known.values().take(NAMED).cloned().collect(),
-            has_damaged_ids: self.known.keys().any(|name| name.id().is_none()),
+        let damaged_ids = self.known.damaged_ids;
+        if damaged_ids > known.damaged_ids {
+            tracing::error!(
+                resources = damaged_ids,
+                "the ledger has resources whose ids are damaged: no ticket finds them, and no stray is removed, because it \
+                 may belong to one of them; put a copy of the ledger back, or remove the strays with cloakroom clean --strays"
+            );
         }
     }
 
-    /// The readable parts of one row.
-    pub(super) fn find(&self, name: &RowName) -> Option<UnreadableRow> {
-        self.known.get(name).cloned()
+    pub(super) fn remove(&mut self, id: ResourceId) {
+        self.known.by_id.remove(&id);
+    }
+
+    pub(super) fn summary(&self) -> Unreadable {
+        let Rows { by_id, damaged_ids } = &self.known;
+        Unreadable {
+            count: by_id.len() + damaged_ids,
+            first: by_id.values().take(NAMED).cloned().collect(),
+            damaged_ids: *damaged_ids,
+        }
     }
 }

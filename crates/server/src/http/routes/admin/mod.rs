@@ -21,7 +21,7 @@ use crate::http::state::AppState;
 use access::Administrator;
 use cloakroom_core::protocol::admin::{Removal, ResourceDetails, SweepReport};
 use cloakroom_core::protocol::problem::Code;
-use cloakroom_core::resource::{DeletionReason, Resource, RowName, State as LifeState};
+use cloakroom_core::resource::{DeletionReason, Resource, ResourceId, State as LifeState};
 use cloakroom_staging::AccessError;
 use cloakroom_staging::ledger::{LedgerError, UnreadableRow};
 
@@ -41,7 +41,7 @@ pub(super) fn routes() -> OpenApiRouter<AppState> {
 /// Get all that is known of one resource, or of its tombstone.
 #[utoipa::path(
     get, path = "/admin/v1/resources/{id}", operation_id = "getResource", tag = "admin", security(("adminToken" = [])),
-    params(("id" = String, Path, description = "the resource's id, or the name that the status has for a damaged one")),
+    params(("id" = String, Path, description = "the resource's id")),
     responses(
         (status = 200, description = "what is known", body = ResourceDetails),
         (status = 410, description = "gone: deleted, but time and reason cannot be read"),
@@ -57,13 +57,7 @@ async fn show(
     State(state): State<AppState>,
     path: Result<Path<String>, PathRejection>,
 ) -> Result<Json<ResourceDetails>, ApiError> {
-    let name = parsed(path)?;
-    let Some(id) = name.id() else {
-        let row =
-            state.staging.find_unreadable(&name).await.map_err(AccessError::from)?.ok_or_else(unknown)?;
-        return Err(AccessError::from(LedgerError::from(row)).into());
-    };
-    let resource = known(state.staging.look_up(id).await)?;
+    let resource = known(state.staging.look_up(parsed(path)?).await)?;
     let now = state.staging.clock().now();
     describe::details(resource, &state.judge, now).map(Json).ok_or_else(unknown)
 }
@@ -72,7 +66,7 @@ async fn show(
 #[utoipa::path(
     delete, path = "/admin/v1/resources/{id}", operation_id = "removeResource", tag = "admin", security(("adminToken" = [])),
     params(
-        ("id" = String, Path, description = "the resource's id, or the name that the status has for a damaged one"),
+        ("id" = String, Path, description = "the resource's id"),
         ("unused" = Option<bool>, Query, description = "true: only if it was never downloaded"),
     ),
     responses(
@@ -93,17 +87,12 @@ async fn remove(
     query: QueryPairs,
 ) -> Result<Json<Removal>, ApiError> {
     let only_unused = filter::only_unused(&filter::pairs(query)?)?;
-    let name = parsed(path)?;
-    let found = match name.id() {
-        Some(id) => state.staging.look_up(id).await.map(|found| (id, found)),
-        None => return remove_unreadable(&state, &name, None, only_unused, &admin).await.map(Json),
-    };
-    let (id, resource) = match found {
+    let id = parsed(path)?;
+    let resource = match state.staging.look_up(id).await {
         Err(LedgerError::Unreadable(row)) => {
-            return remove_unreadable(&state, &name, Some(row), only_unused, &admin).await.map(Json);
+            return remove_unreadable(&state, row, only_unused, &admin).await.map(Json);
         }
-        Err(error) => return Err(AccessError::from(error).into()),
-        Ok((id, found)) => (id, known(Ok(found))?),
+        found => known(found)?,
     };
     let (before, size_bytes) = (resource.ending(), describe::size_bytes(&resource));
     let is_gone = resource.state() == LifeState::Deleted;
@@ -111,13 +100,13 @@ async fn remove(
     let is_there = ready.is_some();
     if let Some(ready) = ready.filter(|_| only_unused) {
         if !state.staging.remove_unused(&ready).await? {
-            return Err(in_use(&name));
+            return Err(in_use(id));
         }
     } else if !is_gone {
         state.staging.remove(id).await?;
     }
     if is_there {
-        log_removal(&name, &admin);
+        log_removal(id, &admin);
     }
     Ok(Json(Removal {
         resource_id: id.to_string(),
@@ -129,37 +118,36 @@ async fn remove(
 }
 
 /// Removes a row that this version cannot read. Whether it is used is unknown, so it is not removed if only unused
-/// resources may be. `row` has the fields that can be read.
+/// resources may be.
 async fn remove_unreadable(
     state: &AppState,
-    name: &RowName,
-    row: Option<UnreadableRow>,
+    row: UnreadableRow,
     only_unused: bool,
     admin: &Administrator,
 ) -> Result<Removal, ApiError> {
-    let is_there = row.as_ref().is_none_or(|row| row.state != Some(LifeState::Deleted));
+    let is_there = row.state != Some(LifeState::Deleted);
     if is_there && only_unused {
-        return Err(in_use(name));
+        return Err(in_use(row.id));
     }
     if is_there {
-        if !state.staging.remove_unreadable(name).await? {
+        if !state.staging.remove_unreadable(row.id).await? {
             return Err(unknown());
         }
-        log_removal(name, admin);
+        log_removal(row.id, admin);
     }
     Ok(Removal {
-        resource_id: name.to_string(),
+        resource_id: row.id.to_string(),
         removed: is_there,
-        size_bytes: row.and_then(|row| row.size_bytes),
+        size_bytes: row.size_bytes,
         deletion_reason: None,
         deleted_at: None,
     })
 }
 
-fn log_removal(name: &RowName, admin: &Administrator) {
+fn log_removal(id: ResourceId, admin: &Administrator) {
     let Administrator { name: by, sender: Sender { address: peer, proxy }, .. } = admin;
     let (reason, proxy) = (DeletionReason::Removed, proxy.map(display));
-    tracing::info!(resource_id = %name, %reason, by = by.as_deref(), %peer, proxy, "removed by the admin");
+    tracing::info!(resource_id = %id, %reason, by = by.as_deref(), %peer, proxy, "removed by the admin");
 }
 
 /// Sweep now, and report what the sweep did. The answer comes when the sweep is over.
@@ -187,8 +175,8 @@ async fn sweep(
     Ok(Json(describe::report(&swept?)))
 }
 
-fn parsed(path: Result<Path<String>, PathRejection>) -> Result<RowName, ApiError> {
-    path.ok().and_then(|Path(name)| name.parse().ok()).ok_or_else(unknown)
+fn parsed(path: Result<Path<String>, PathRejection>) -> Result<ResourceId, ApiError> {
+    path.ok().and_then(|Path(id)| ResourceId::parse(&id).ok()).ok_or_else(unknown)
 }
 
 /// The resource of a lookup. A resource whose upload is not finished counts as unknown.
@@ -204,9 +192,9 @@ fn unknown() -> ApiError {
     )
 }
 
-fn in_use(name: &RowName) -> ApiError {
+fn in_use(id: ResourceId) -> ApiError {
     ApiError::new(
         Code::InUse,
-        format!("resource {name} may be in use: to remove it in any case, remove it by its id alone"),
+        format!("resource {id} may be in use: to remove it in any case, remove it by its id alone"),
     )
 }

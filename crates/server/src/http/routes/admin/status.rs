@@ -44,6 +44,7 @@ pub(super) async fn status(
         owners_asked: state.owners.are_asked_for(),
         cluster: cluster(state.identity.last()),
         unreadable_resources: set_aside.count as u64,
+        damaged_ids: set_aside.damaged_ids as u64,
         unreadable: set_aside.first.into_iter().map(unreadable).collect(),
         strays: stock.strays,
         stray_bytes: stock.stray_bytes,
@@ -60,8 +61,8 @@ pub(super) async fn status(
 }
 
 fn unreadable(row: UnreadableRow) -> UnreadableResource {
-    let UnreadableRow { name, column, namespace, size_bytes, .. } = row;
-    UnreadableResource { resource_id: name.to_string(), column: column.to_owned(), namespace, size_bytes }
+    let UnreadableRow { id, column, namespace, size_bytes, .. } = row;
+    UnreadableResource { resource_id: id.to_string(), column: column.to_owned(), namespace, size_bytes }
 }
 
 fn cluster(check: ClusterCheck) -> Option<ClusterStatus> {
