@@ -36,11 +36,6 @@ pub fn trials() -> Vec<Trial> {
             a_ledger_at_the_limits_comes_up_in_the_memory_of_the_manifests,
         ),
         trial(
-            "many_resources_with_more_labels_than_today_come_up_all_the_same",
-            &needs,
-            many_resources_with_more_labels_than_today_come_up_all_the_same,
-        ),
-        trial(
             "owners_at_the_limits_are_watched_in_the_memory_of_the_manifests",
             &needs,
             owners_at_the_limits_are_watched_in_the_memory_of_the_manifests,
@@ -48,14 +43,9 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-/// 100,000 resources with 4 KiB of labels each, with the two that are staged, and 200,000 tombstones.
+/// 100,000 resources, with the two that are staged, whose owners fill their memory, and 200,000 tombstones.
 fn a_ledger_at_the_limits_comes_up_in_the_memory_of_the_manifests() {
     check(&Filled { tombstones: 200_000, ..FULL });
-}
-
-/// What could be staged before labels had a limit in bytes.
-fn many_resources_with_more_labels_than_today_come_up_all_the_same() {
-    check(&Filled { ready: 32_777, labels: 60, key_bytes: 317, ..FULL });
 }
 
 /// All label keys that are looked for, but those of one namespace: 1,000 in each of 99. A tenth of the owners are there.
@@ -63,13 +53,13 @@ fn owners_at_the_limits_are_watched_in_the_memory_of_the_manifests() {
     check(&Filled { namespaces: 99, keys: Keys::ThousandInEachNamespace, pods: 10_000, ..FULL });
 }
 
-/// As many resources as may be, with the two that are staged, and as long labels.
+/// As many resources as may be, with the two that are staged, and as long labels as all of them may have.
 const FULL: Filled = Filled {
     ready: 99_998,
     namespaces: 1000,
     keys: Keys::NoTwoAlike,
-    labels: 16,
-    key_bytes: 193,
+    labels: 1,
+    key_bytes: 300,
     value_bytes: 63,
     tombstones: 0,
     pods: 0,
@@ -108,6 +98,9 @@ fn check(filled: &Filled) {
         let known_after = began.elapsed();
         assert_eq!(metric(&server, "resources{state=\"ready\"}").await, filled.ready as f64 + 1.0);
         assert_eq!(metric(&server, "resources{state=\"deleted\"}").await, filled.tombstones as f64);
+        let memory = async |of: &str| metric(&server, &format!("{of}{{of=\"owner-memory\"}}")).await;
+        let (used, limit) = (memory("limit_used").await, memory("limit").await);
+        assert!((0.8..=1.0).contains(&(used / limit)), "{used} of {limit}");
         assert_eq!(download(&server, &ticket).await, "jars");
         let other = stage(&server).await;
         assert_eq!(download(&server, &other).await, "jars");

@@ -8,7 +8,7 @@ use crate::commands::refuse;
 use cloakroom_core::size::{ByteSize, format_size};
 use cloakroom_server::http::UploadAuth;
 use cloakroom_staging::{
-    CapacityLimits, LEAST_CHARGE, Limits, OWNER_MEMORY_BYTES, Share, TOMBSTONES_FOR_EACH,
+    CapacityLimits, LEAST_CHARGE, Limits, Share, TOMBSTONES_FOR_EACH, owner_memory_bytes,
 };
 
 /// Memory of one resource without its owner's labels. tests/real/limits.rs measures it, and docs/deploy.md quotes
@@ -35,7 +35,7 @@ pub fn resolve(
             least_charge: LEAST_CHARGE,
         },
         max_resources: storage.max_resources,
-        owner_memory_bytes: OWNER_MEMORY_BYTES,
+        owner_memory_bytes: owner_memory_bytes(storage.max_resources),
         max_concurrent_uploads: storage.max_concurrent_uploads,
         max_concurrent_downloads: storage.max_concurrent_downloads,
         share: knows_namespaces.then(|| storage.share.unwrap_or(Share::DEFAULT)),

@@ -85,6 +85,8 @@ words! {
         ShareOfResources => "share-of-resources",
         /// The largest share of the bytes.
         ShareOfRoom => "share-of-room",
+        /// The largest share of the memory for owners.
+        ShareOfOwnerMemory => "share-of-owner-memory",
         /// The largest share of the uploads.
         ShareOfUploads => "share-of-uploads",
         /// The largest share of the downloads.

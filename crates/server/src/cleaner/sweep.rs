@@ -320,11 +320,11 @@ impl Sweeper {
     ) -> Vec<Candidate> {
         let (mut allowed, mut slices) = (Vec::new(), Vec::new());
         let hold = |candidate: Candidate, swept: &mut Swept| {
-            *swept.held.entry(candidate.namespace.to_string()).or_default() += 1;
+            *swept.held.entry(candidate.namespace().to_owned()).or_default() += 1;
             swept.withhold(candidate.id, KeepReason::Held);
         };
         for candidate in candidates {
-            match allowances.of(&candidate.namespace) {
+            match allowances.of(candidate.namespace()) {
                 Allowance::All => allowed.push(candidate),
                 Allowance::Slices => slices.push(candidate),
                 Allowance::Nothing => hold(candidate, swept),
@@ -333,7 +333,7 @@ impl Sweeper {
         // The order is random. Otherwise owners that cannot be read could come first in every slice and keep the others
         // from their turn.
         let mut slices =
-            candidates::by_turns(slices, |candidate| Arc::clone(&candidate.namespace)).into_iter();
+            candidates::by_turns(slices, |candidate| candidate.namespace().to_owned()).into_iter();
         allowed.extend(slices.by_ref().take(self.policy.max_deletions_per_sweep));
         for candidate in slices {
             hold(candidate, swept);
@@ -349,7 +349,7 @@ impl Sweeper {
         now: &Now,
         swept: &mut Swept,
     ) -> Result<(), AccessError> {
-        let confirmed = self.confirm(candidates, reads_end, swept).await?;
+        let confirmed = self.confirm(candidates, reads_end, swept).await;
         // For these nothing needs to be known of the owner.
         let is_by_time = |candidate: &Candidate| candidate.reason == DeletionReason::MaxUnusedReached;
         let (by_time, ownerless): (Vec<_>, Vec<_>) = confirmed.into_iter().partition(is_by_time);

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_server::owners::{Presence, Unknown};
-use cloakroom_staging::OWNER_MEMORY_BYTES;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
@@ -41,9 +40,7 @@ struct Run {
 impl Run {
     async fn start(seed: u64) -> Self {
         let owners = ScriptedOwners::all(Presence::Present);
-        let mut options = Options { owners: Arc::clone(&owners) as _, ..Options::default() };
-        // Every other run has no room in memory for owners, and looks all of them up.
-        options.limits.owner_memory_bytes = if seed.is_multiple_of(2) { OWNER_MEMORY_BYTES } else { 0 };
+        let options = Options { owners: Arc::clone(&owners) as _, ..Options::default() };
         let app = TestApp::start_with(options).await;
         let random = StdRng::seed_from_u64(seed);
         Self { random, app, owners, tickets: Vec::new(), log: vec![format!("seed {seed}")] }
@@ -125,48 +122,4 @@ async fn the_memory_of_sweeps_agrees_with_the_ledger_after_whatever_failed() {
             run.assert_agrees().await;
         }
     }
-}
-
-#[tokio::test]
-async fn what_has_no_room_in_memory_is_listed_and_swept_all_the_same() {
-    const ALL: usize = 250;
-    let owners = ScriptedOwners::all(Presence::Present);
-    let mut options = Options { owners: Arc::clone(&owners) as _, ..Options::default() };
-    options.limits.owner_memory_bytes = 10_000;
-    let app = TestApp::start_with(options).await;
-    let mut tickets = Vec::new();
-    for number in 0..ALL {
-        let url = app.url(&format!("/api/v1/resources/a?namespace=demo&name=driver-{number}"));
-        let ticket = app.ticket(app.client.put(url).body("jars").send().await.unwrap()).await;
-        assert_eq!(app.download(&ticket).send().await.unwrap().text().await.unwrap(), "jars");
-        tickets.push(ticket);
-    }
-    let (mut found, mut known, mut after) = (Vec::new(), 0, None);
-    loop {
-        let page = app.staging.ready(after, 120).await.unwrap();
-        let Some(last) = page.last() else { break };
-        after = Some(last.id);
-        known += page.iter().filter(|listed| listed.is_owner_known).count();
-        found.extend(page.into_iter().map(|listed| (listed.id.to_string(), listed.owner)));
-    }
-    assert!(known > 0 && known < ALL, "{known}");
-    let mut expected: Vec<_> = tickets.iter().enumerate().map(|(n, t)| (t.resource_id.clone(), n)).collect();
-    expected.sort();
-    assert_eq!(found.len(), ALL);
-    for ((id, owner), (expected, number)) in found.iter().zip(&expected) {
-        assert_eq!((id, owner.name().unwrap()), (expected, format!("driver-{number}").as_str()));
-    }
-    app.sweep().await;
-    // A fifth of them is gone: few enough for the guard.
-    for number in 0..ALL / 5 {
-        owners.is(&owner(&format!("driver-{number}")), Presence::Absent);
-    }
-    owners.take_reads();
-    app.clock.advance(Duration::from_mins(5));
-    assert_eq!(app.sweep().await.expired, 0);
-    app.clock.advance(Duration::from_mins(1));
-    assert_eq!(app.sweep().await.expired, ALL as u64 / 5);
-    assert_eq!(owners.take_reads().len(), ALL / 5, "each was read afresh");
-    assert_eq!(app.download(&tickets[0]).send().await.unwrap().status(), 410);
-    assert_eq!(app.download(&tickets[ALL - 1]).send().await.unwrap().status(), 200);
 }

@@ -73,6 +73,49 @@ async fn a_namespace_has_its_share_of_the_resources() {
     assert_eq!(refusals(&app).await, (1, 1));
 }
 
+/// For another owner in each call, whose name and label are about `bytes` long.
+async fn upload_for(app: &TestApp, namespace: &str, owner: usize, bytes: usize) -> Response {
+    let prefix = "a".repeat(60);
+    let prefix = [prefix.as_str(); 3].join(".");
+    let label = format!("{}/k%3Dv{owner}", &prefix[..bytes]);
+    let path = format!("/api/v1/resources/deps.tgz?namespace={namespace}&label={label}");
+    app.client.put(app.url(&path)).body("jars").send().await.unwrap()
+}
+
+#[tokio::test]
+async fn owners_have_memory_together_and_each_namespace_has_its_share_of_it() {
+    let mut options = Options::default();
+    options.limits.share = Some("25%".parse().unwrap());
+    options.limits.owner_memory_bytes = 8000;
+    let app = TestApp::start_with(options).await;
+    let mut staged = Vec::new();
+    let refused = loop {
+        let answer = upload_for(&app, "greedy", staged.len(), 160).await;
+        if answer.status() != 201 {
+            break answer;
+        }
+        staged.push(app.ticket(answer).await);
+    };
+    let says = "no memory for another owner of namespace “greedy”: their names and labels may have 1.95 KiB, its share";
+    assert_refused(refused, 507, "insufficient-storage", says).await;
+    assert_eq!(refusals(&app).await, (1, 0), "it is no lack of room");
+    // For an owner that is known already, nothing is missing.
+    staged.push(app.ticket(upload_for(&app, "greedy", 0, 160).await).await);
+    assert!((3..12).contains(&staged.len()), "{}", staged.len());
+    let mut number = 0;
+    let refused = loop {
+        let answer = upload_for(&app, &format!("honest-{}", number % 7), number, 60).await;
+        if answer.status() != 201 {
+            break answer;
+        }
+        number += 1;
+    };
+    let says = "no memory for another owner: the names and labels of all owners may have 7.81 KiB, and ";
+    assert_refused(refused, 507, "insufficient-storage", says).await;
+    assert_eq!(app.delete(&staged[1]).send().await.unwrap().status(), 204);
+    app.ticket(upload_for(&app, "honest-0", number, 60).await).await;
+}
+
 #[tokio::test]
 async fn a_namespace_has_its_share_of_uploads_at_once() {
     let mut options = shared();

@@ -93,6 +93,19 @@ async fn a_recorded_upload_of_the_originals_client_comes_back_byte_for_byte() {
 }
 
 #[tokio::test]
+async fn a_form_for_an_owner_without_memory_is_refused() {
+    let mut options = Options::default();
+    options.limits.owner_memory_bytes = 0;
+    let app = TestApp::start_with(options).await;
+    for parts in [[resources(b"jars"), owner(OWNER)], [owner(OWNER), resources(b"jars")]] {
+        let refused = problem(post(&app, form(&parts)).await).await;
+        assert_eq!((refused.status, refused.code.as_str()), (507, "insufficient-storage"));
+        assert!(refused.detail.starts_with("no memory for another owner"), "{refused:?}");
+    }
+    until("nothing is kept", async || app.files().is_empty()).await;
+}
+
+#[tokio::test]
 async fn the_parts_may_come_in_either_order_and_the_path_with_or_without_a_slash() {
     let app = TestApp::start().await;
     let parts = [resources(b"jars"), owner(OWNER)];

@@ -10,10 +10,8 @@ use cloakroom_core::resource::{Life, Owner, ResourceId};
 pub struct Listed {
     /// Its public name.
     pub id: ResourceId,
-    /// The objects that it lives for.
+    /// The objects that it lives for. Equal owners are one in memory.
     pub owner: Arc<Owner>,
-    /// Whether the owner stays in memory anyway, so that keeping it costs nothing.
-    pub is_owner_known: bool,
     /// How many bytes it has.
     pub size_bytes: u64,
     /// The data that decides how long it lives.
@@ -31,11 +29,13 @@ pub struct Unreadable {
     pub damaged_ids: usize,
 }
 
-/// How much a ledger may keep in memory, and how it counts small resources.
-#[derive(Debug, Clone, Copy)]
-pub struct MemoryLimits {
-    /// The least number of bytes that a resource counts as.
-    pub least_bytes: u64,
-    /// Memory for the owners of all resources together. Owners that do not fit are looked up in the table.
-    pub owner_memory_bytes: usize,
+/// The memory that an owner needs, and that others have; all in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OwnerMemory {
+    /// How much another resource of this owner needs: nothing if there is one already.
+    pub needed: u64,
+    /// How much all owners have.
+    pub taken: u64,
+    /// How much the owners in its namespace have.
+    pub taken_in_namespace: u64,
 }

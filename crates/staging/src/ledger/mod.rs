@@ -20,7 +20,7 @@ use cloakroom_core::resource::{
 };
 
 pub use lease::{Authority, Epoch, GivenUp, LEASE_RENEWAL, LEASE_TIME, LeaseId};
-pub use listed::{Listed, MemoryLimits, Unreadable};
+pub use listed::{Listed, OwnerMemory, Unreadable};
 pub use room::{Account, Charge, Shortage, Taken};
 pub use sqlite::SqliteLedger;
 pub use stray::Stray;
@@ -167,9 +167,6 @@ pub trait Ledger: Send + Sync {
     /// as [`State::Ready`], because the row may have been acknowledged.
     async fn state(&self, id: ResourceId) -> Result<Option<State>, LedgerError>;
 
-    /// The owners of those of `ids` that are ready and can be read.
-    async fn owners(&self, ids: &[ResourceId]) -> Result<BTreeMap<ResourceId, Owner>, LedgerError>;
-
     /// The uploaders of those of `ids` that are ready. Rows without an uploader are left out.
     async fn uploaders(&self, ids: &[ResourceId]) -> Result<BTreeMap<ResourceId, String>, LedgerError>;
 
@@ -191,14 +188,13 @@ pub trait Ledger: Send + Sync {
     async fn observe(&self, observations: Vec<Observation>) -> Result<(), LedgerError>;
 
     /// Reads into memory what the ledger keeps there: the ready rows, the rows that it cannot read, and the room that
-    /// is taken. Call it before any other method.
-    async fn load(&self, limits: MemoryLimits) -> Result<(), LedgerError>;
+    /// is taken. A resource counts as `least_bytes` or more. Call it before any other method.
+    async fn load(&self, least_bytes: u64) -> Result<(), LedgerError>;
 
     /// Reads all that again if there is a sign that something else than this server has changed rows, or if `thorough`.
     async fn refresh(&self, thorough: bool) -> Result<(), LedgerError>;
 
-    /// Up to `limit` ready resources with ids after `after`, in the order of their ids. There may be fewer if owners
-    /// must be looked up. Empty if there are no more.
+    /// Up to `limit` ready resources with ids after `after`, in the order of their ids. Empty if there are no more.
     async fn listed(&self, after: Option<ResourceId>, limit: usize) -> Result<Vec<Listed>, LedgerError>;
 
     /// The rows that this version cannot read, as far as the server has seen them.
@@ -206,6 +202,9 @@ pub trait Ledger: Send + Sync {
 
     /// How much room is taken in all, for metrics and status.
     async fn taken(&self) -> Result<Taken, LedgerError>;
+
+    /// The memory that another resource of `owner` needs.
+    async fn owner_memory(&self, owner: &Owner) -> Result<OwnerMemory, LedgerError>;
 
     /// What is acknowledged and not yet removed, by namespace. A row counts for the empty namespace if its namespace
     /// cannot be read, and as `least_bytes` if its size cannot be read.

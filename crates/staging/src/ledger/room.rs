@@ -72,4 +72,6 @@ pub struct Taken {
     pub most_bytes: u64,
     /// Memory for owners, in bytes.
     pub owner_bytes: u64,
+    /// The largest part of it that the owners of one namespace have.
+    pub most_owner_bytes: u64,
 }

@@ -31,7 +31,7 @@ use sqlx::{ConnectOptions, Row as _};
 
 use super::{
     Account, Authority, Charge, Completion, Deletion, Epoch, GivenUp, LeaseId, Ledger, LedgerError, Listed,
-    MemoryLimits, Observation, PendingResource, Stored, Stray, Taken, Unreadable, WatchScope,
+    Observation, OwnerMemory, PendingResource, Stored, Stray, Taken, Unreadable, WatchScope,
 };
 use crate::inodes;
 use crate::place::Place;
@@ -340,19 +340,6 @@ impl Ledger for SqliteLedger {
         Ok(row.as_ref().map(|row| row::state(row).unwrap_or(State::Ready)))
     }
 
-    async fn owners(&self, ids: &[ResourceId]) -> Result<BTreeMap<ResourceId, Owner>, LedgerError> {
-        let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
-        let rows = sqlx::query(
-            "SELECT id, owner_kind, owner_namespace, owner_labels, owner_name FROM resources \
-             WHERE id IN (SELECT value FROM json_each(?)) AND +state = 'ready'",
-        )
-        .bind(serde_json::Value::from(ids).to_string())
-        .fetch_all(&self.readers)
-        .await?;
-        let owners = rows.iter().map(|row| Some((row::id(row).ok()?, row::owner(row).ok()??)));
-        Ok(owners.flatten().collect())
-    }
-
     async fn uploaders(&self, ids: &[ResourceId]) -> Result<BTreeMap<ResourceId, String>, LedgerError> {
         let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
         let rows = sqlx::query(
@@ -408,8 +395,8 @@ impl Ledger for SqliteLedger {
         self.change(Operation::Observe(observations)).await.map(drop)
     }
 
-    async fn load(&self, limits: MemoryLimits) -> Result<(), LedgerError> {
-        self.memory.give_room(limits);
+    async fn load(&self, least_bytes: u64) -> Result<(), LedgerError> {
+        self.memory.count_at_least(least_bytes);
         self.read_all().await
     }
 
@@ -421,7 +408,7 @@ impl Ledger for SqliteLedger {
     }
 
     async fn listed(&self, after: Option<ResourceId>, limit: usize) -> Result<Vec<Listed>, LedgerError> {
-        self.list(after, limit).await
+        Ok(self.memory.index().listed(after, limit))
     }
 
     async fn unreadable(&self) -> Result<Unreadable, LedgerError> {
@@ -430,6 +417,10 @@ impl Ledger for SqliteLedger {
 
     async fn taken(&self) -> Result<Taken, LedgerError> {
         Ok(self.memory.taken())
+    }
+
+    async fn owner_memory(&self, owner: &Owner) -> Result<OwnerMemory, LedgerError> {
+        Ok(self.memory.index().owner_memory(owner))
     }
 
     async fn stored(&self, least_bytes: u64) -> Result<BTreeMap<String, Stored>, LedgerError> {

@@ -32,7 +32,7 @@ use jiff::Timestamp;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use crate::ledger::{
-    Epoch, Ledger, LedgerError, MemoryLimits, Stored, Unreadable, UnreadableRow, WatchScope,
+    Epoch, Ledger, LedgerError, Stored, Unreadable, UnreadableRow, WatchScope,
 };
 use crate::store::Storage;
 use capacity::Capacity;
@@ -56,10 +56,14 @@ pub use upload::{NewUpload, Staged, Terms, Upload};
 /// How long a tombstone answers for its ticket.
 pub const TOMBSTONE_LIFE: Duration = Duration::from_hours(7 * 24);
 
-/// Memory for owners; the shipped manifests give the process enough for it. A usual owner takes about 250 bytes, so
-/// 100,000 different ones fit twice. Clients may make owners twenty times as large. Then sweeps look up in the ledger
-/// those that do not fit.
-pub const OWNER_MEMORY_BYTES: usize = 64 << 20;
+const LEAST_OWNER_MEMORY_BYTES: u64 = 64 << 20;
+
+/// Memory for owners, in bytes, on a server that may have `max_resources`: 64 MiB, or 640 bytes for each resource if that
+/// is more. A usual owner takes 300, but clients may make it 4 KiB long.
+pub fn owner_memory_bytes(max_resources: usize) -> u64 {
+    const FOR_EACH: u64 = 640;
+    (max_resources as u64).saturating_mul(FOR_EACH).max(LEAST_OWNER_MEMORY_BYTES)
+}
 
 /// How many tombstones stay at most for each of `--max-resources`. If there are more, the namespace that has most of
 /// them loses its oldest ones.
@@ -81,8 +85,8 @@ pub struct Limits {
     pub capacity: CapacityLimits,
     /// The largest number of resources, with the uploads in flight.
     pub max_resources: usize,
-    /// Memory for the owners of all resources together, in bytes; see [`OWNER_MEMORY_BYTES`].
-    pub owner_memory_bytes: usize,
+    /// Memory for the owners of all resources together, in bytes; see [`owner_memory_bytes`].
+    pub owner_memory_bytes: u64,
     /// The largest number of uploads at once.
     pub max_concurrent_uploads: usize,
     /// The largest number of downloads at once.
@@ -133,8 +137,7 @@ impl Staging {
         metrics: Metrics,
     ) -> Result<Self, LedgerError> {
         metrics.deletions_have(DeletionReason::ALL.iter().map(|reason| reason.as_str()));
-        let least_bytes = limits.capacity.least_charge;
-        ledger.load(MemoryLimits { least_bytes, owner_memory_bytes: limits.owner_memory_bytes }).await?;
+        ledger.load(limits.capacity.least_charge).await?;
         let capacity = Arc::new(Capacity::new(limits, Arc::clone(&ledger)));
         let transfers = Arc::new(Transfers::new(limits));
         let background = TaskTracker::new();
@@ -165,6 +168,13 @@ impl Staging {
     /// The present term of the cleaner, in which it may delete; `None` if another server has the term.
     pub async fn term(&self) -> Result<Option<Epoch>, LedgerError> {
         self.parts.ledger.term().await
+    }
+
+    /// Returns an error if there is no memory for another resource of `owner`. Uploads that pass this at the same time may
+    /// together exceed the limit a little.
+    pub async fn check_owner(&self, owner: &Owner) -> Result<(), UploadError> {
+        let memory = self.parts.ledger.owner_memory(owner).await?;
+        Ok(self.parts.capacity.check_owner(owner, memory)?)
     }
 
     /// Returns an error if no bundle may have this length.

@@ -4,21 +4,15 @@ use std::collections::BTreeMap;
 
 use super::{AccessError, Staging};
 use crate::ledger::{LedgerError, Listed, Observation};
-use cloakroom_core::resource::{Owner, ResourceId};
+use cloakroom_core::resource::ResourceId;
 
 /// How many changes of owners are written together.
 const TOGETHER: usize = 1000;
 
 impl Staging {
-    /// Up to `limit` ready resources with ids after `after`, in the order of their ids. There may be fewer if owners
-    /// must be looked up. Empty if there are no more.
+    /// Up to `limit` ready resources with ids after `after`, in the order of their ids. Empty if there are no more.
     pub async fn ready(&self, after: Option<ResourceId>, limit: usize) -> Result<Vec<Listed>, LedgerError> {
         self.parts.ledger.listed(after, limit).await
-    }
-
-    /// The owners of those of `ids` that are ready.
-    pub async fn owners(&self, ids: &[ResourceId]) -> Result<BTreeMap<ResourceId, Owner>, LedgerError> {
-        self.parts.ledger.owners(ids).await
     }
 
     /// The uploaders of those of `ids` that are ready and have one.

@@ -79,7 +79,7 @@ impl Parts {
         let memory = LimitUse {
             of: Limited::OwnerMemory,
             used: taken.owner_bytes,
-            limit: self.limits.owner_memory_bytes as u64,
+            limit: self.limits.owner_memory_bytes,
         };
         let mut uses = vec![memory];
         uses.extend(self.capacity.uses(taken, space));

@@ -10,7 +10,7 @@ use cloakroom_core::resource::{
     ResourceSecret, State, StateData, Tombstone, UploadHandle,
 };
 use cloakroom_staging::ledger::{
-    Authority, Completion, Condition, Deletion, GivenUp, Ledger, LedgerError, MemoryLimits, Observation,
+    Authority, Completion, Condition, Deletion, GivenUp, Ledger, LedgerError, Observation, OwnerMemory,
     SqliteLedger, Stored, WatchScope,
 };
 use futures_util::future::join_all;
@@ -34,7 +34,7 @@ suite!(
     a_deletion_goes_from_ready_to_deleting_to_deleted_and_no_other_way,
     tombstones_are_forgotten_by_the_time_of_their_deletion,
     of_too_many_tombstones_the_oldest_of_the_largest_namespace_go_first,
-    owners_are_looked_up_of_what_is_ready,
+    equal_owners_need_memory_once,
     the_cluster_that_was_written_down_last_is_the_one_that_is_known,
     what_could_be_read_is_remembered_once,
     ids_come_in_order_and_in_pages,
@@ -50,7 +50,7 @@ suite!(
 
 async fn in_sqlite(folder: &std::path::Path) -> AnyLedger {
     let ledger = SqliteLedger::open(&folder.join("ledger.db")).await.unwrap();
-    ledger.load(MemoryLimits { least_bytes: 0, owner_memory_bytes: 1000 }).await.unwrap();
+    ledger.load(0).await.unwrap();
     Arc::new(ledger)
 }
 
@@ -262,14 +262,23 @@ async fn of_too_many_tombstones_the_oldest_of_the_largest_namespace_go_first(
     assert_eq!(ledger.ids_in(State::Deleted, None, 100).await.unwrap(), left);
 }
 
-async fn owners_are_looked_up_of_what_is_ready(open: impl AsyncFn() -> AnyLedger) {
+async fn equal_owners_need_memory_once(open: impl AsyncFn() -> AnyLedger) {
     let ledger = open().await;
-    let (one, other) = (ready(&ledger).await, ready(&ledger).await);
-    let ids = [one, deleting(&ledger).await, new_id(), deleted(&ledger).await];
-    let owners = ledger.owners(&ids).await.unwrap();
-    assert_eq!(owners, BTreeMap::from([(one, completion(one).owner)]));
-    assert_eq!(ledger.state(other).await.unwrap(), Some(State::Ready));
-    assert_eq!(ledger.state(new_id()).await.unwrap(), None);
+    let owner = completion(new_id()).owner;
+    let memory = async || ledger.owner_memory(&owner).await.unwrap();
+    let before = memory().await;
+    assert!(before.needed > 0 && before.taken == 0, "{before:?}");
+    let first = ready(&ledger).await;
+    let known = OwnerMemory { needed: 0, taken: before.needed, taken_in_namespace: before.needed };
+    assert_eq!(memory().await, known);
+    let second = ready(&ledger).await;
+    assert_eq!(memory().await, known);
+    for (id, left) in [(first, known), (second, before)] {
+        let deletion =
+            Deletion { id, reason: DeletionReason::Released, at: at(0), condition: Condition::Always };
+        assert!(ledger.condemn(deletion, Authority::Ticket).await.unwrap());
+        assert_eq!(memory().await, left);
+    }
 }
 
 async fn the_cluster_that_was_written_down_last_is_the_one_that_is_known(open: impl AsyncFn() -> AnyLedger) {

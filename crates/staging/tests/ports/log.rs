@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cloakroom_staging::ledger::{Ledger as _, MemoryLimits, SqliteLedger};
+use cloakroom_staging::ledger::{Ledger as _, SqliteLedger};
 use futures_util::future::join_all;
 use sqlx::ConnectOptions as _;
 use sqlx::sqlite::SqliteConnectOptions;
@@ -15,7 +15,7 @@ async fn the_log_shrinks_after_a_long_read_has_kept_it_growing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ledger.db");
     let ledger = SqliteLedger::open(&path).await.unwrap();
-    ledger.load(MemoryLimits { least_bytes: 0, owner_memory_bytes: 1000 }).await.unwrap();
+    ledger.load(0).await.unwrap();
     let ledger: AnyLedger = Arc::new(ledger);
     let log_bytes = || std::fs::metadata(folder.path().join("ledger.db-wal")).unwrap().len();
     let mut reader = SqliteConnectOptions::new().filename(&path).connect().await.unwrap();

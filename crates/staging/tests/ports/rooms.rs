@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cloakroom_core::resource::{BlobKey, Bundle, DeletionReason, Holder, Owner, OwnerKind, ResourceId};
 use cloakroom_staging::ledger::{
-    Account, Authority, Charge, Completion, Condition, Deletion, LeaseId, Ledger, LedgerError, MemoryLimits,
+    Account, Authority, Charge, Completion, Condition, Deletion, LeaseId, Ledger, LedgerError,
     Shortage, SqliteLedger, Stored, Stray, Taken,
 };
 
@@ -32,7 +32,7 @@ const LEAST: u64 = 40;
 
 async fn in_sqlite(folder: &std::path::Path) -> AnyLedger {
     let ledger = SqliteLedger::open(&folder.join("ledger.db")).await.unwrap();
-    ledger.load(MemoryLimits { least_bytes: LEAST, owner_memory_bytes: 0 }).await.unwrap();
+    ledger.load(LEAST).await.unwrap();
     Arc::new(ledger)
 }
 

@@ -25,9 +25,6 @@ const READS_AT_ONCE: usize = 8;
 /// API server that does not answer, a sweep could take hours.
 const MOST_FAILED_READS: usize = 8;
 
-/// For how many candidates together the owners that are not in memory are looked up.
-const LOOK_UP: usize = 100;
-
 /// Deletions at once. Several run together so that one tenant's many deletions do not hold up those of others.
 const DELETIONS_AT_ONCE: usize = 16;
 
@@ -45,76 +42,37 @@ enum Ending {
 pub(super) struct Candidate {
     pub(super) id: ResourceId,
     pub(super) reason: DeletionReason,
-    pub(super) namespace: Arc<str>,
-    /// The owner, if it is in memory anyway; else `None`, because the owners of 100,000 candidates could fill the
-    /// memory.
-    owner: Option<Arc<Owner>>,
+    owner: Arc<Owner>,
 }
 
 impl Candidate {
     pub(super) fn new(listed: &Listed, reason: DeletionReason) -> Self {
-        let owner = listed.is_owner_known.then(|| Arc::clone(&listed.owner));
-        Self { id: listed.id, reason, namespace: listed.owner.namespace().into(), owner }
+        Self { id: listed.id, reason, owner: Arc::clone(&listed.owner) }
+    }
+
+    pub(super) fn namespace(&self) -> &str {
+        self.owner.namespace()
     }
 }
 
 impl Sweeper {
-    /// Returns the candidates that a fresh read of their owners does not contradict. It reads each owner once, but an owner
-    /// that is not in memory once for every 100 candidates. Owners that are not read by `reads_end` wait for the next sweep.
+    /// Returns the candidates that a fresh read of their owners does not contradict. It reads each owner once. Owners that
+    /// are not read by `reads_end` wait for the next sweep.
     pub(super) async fn confirm(
         &self,
         candidates: Vec<Candidate>,
         reads_end: Instant,
         swept: &mut Swept,
-    ) -> Result<Vec<Candidate>, AccessError> {
-        let mut by_owner: HashMap<Arc<Owner>, Vec<Candidate>> = HashMap::new();
-        let mut others = Vec::new();
-        for candidate in candidates {
-            match &candidate.owner {
-                Some(owner) => by_owner.entry(Arc::clone(owner)).or_default().push(candidate),
-                None => others.push(candidate),
-            }
-        }
+    ) -> Vec<Candidate> {
         let mut confirmed = Vec::new();
-        self.ask_for(by_owner, reads_end, &mut confirmed, swept).await;
-        others.shuffle(&mut rand::rng());
-        let mut others = others.into_iter().peekable();
-        while others.peek().is_some() {
-            let part: Vec<Candidate> = others.by_ref().take(LOOK_UP).collect();
-            let by_owner = self.looked_up(part).await?;
-            self.ask_for(by_owner, reads_end, &mut confirmed, swept).await;
-        }
-        Ok(confirmed)
-    }
-
-    /// Looks up the owners of candidates. Leaves out candidates that are not ready any more.
-    async fn looked_up(
-        &self,
-        candidates: Vec<Candidate>,
-    ) -> Result<HashMap<Arc<Owner>, Vec<Candidate>>, AccessError> {
-        let ids: Vec<ResourceId> = candidates.iter().map(|candidate| candidate.id).collect();
-        let mut owners = self.staging.owners(&ids).await?;
+        let mut left: HashMap<ResourceId, Candidate> =
+            candidates.iter().map(|candidate| (candidate.id, candidate.clone())).collect();
         let mut by_owner: HashMap<Arc<Owner>, Vec<Candidate>> = HashMap::new();
         for candidate in candidates {
-            if let Some(owner) = owners.remove(&candidate.id) {
-                by_owner.entry(Arc::new(owner)).or_default().push(candidate);
-            }
+            by_owner.entry(Arc::clone(&candidate.owner)).or_default().push(candidate);
         }
-        Ok(by_owner)
-    }
-
-    async fn ask_for(
-        &self,
-        by_owner: HashMap<Arc<Owner>, Vec<Candidate>>,
-        reads_end: Instant,
-        confirmed: &mut Vec<Candidate>,
-        swept: &mut Swept,
-    ) {
         // A namespace with many owners does not keep another one waiting.
         let in_turns = by_turns(by_owner.into_iter().collect(), |(owner, _)| owner.namespace().to_owned());
-        let all = in_turns.iter().flat_map(|(_, candidates)| candidates);
-        let mut left: HashMap<ResourceId, Candidate> =
-            all.map(|one| (one.id, Candidate { owner: None, ..one.clone() })).collect();
         let reads = stream::iter(in_turns).map(async |(owner, candidates)| {
             let presence = believed(self.owners.confirm(&owner).await, self.identity.doubt());
             (presence, candidates)
@@ -149,6 +107,7 @@ impl Sweeper {
                 swept.withhold(id, KeepReason::OwnerUnknown(Unknown::Failing));
             }
         }
+        confirmed
     }
 
     /// Deletes the candidates whose rows still agree with the decision. Several deletions run at once, because each

@@ -1,7 +1,6 @@
 //! A look at all ready resources: what is due, what was seen of owners, and what stays.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use super::super::decide::needs_knowledge;
@@ -46,7 +45,7 @@ pub(super) struct Findings {
 }
 
 impl Sweeper {
-    /// Looks at all ready resources. It makes no call, and no query except for owners that are not in memory.
+    /// Looks at all ready resources. It makes no call and no query.
     pub(super) async fn look(&self, now: &Readings) -> Result<Findings, AccessError> {
         let mut findings = Findings { doubt: self.identity.doubt(), ..Findings::default() };
         let mut after = None;
@@ -133,7 +132,8 @@ impl Findings {
             Some(census) => census,
             None => self.census.entry(namespace.to_owned()).or_default(),
         };
-        among(census).insert(number_of(listed));
+        // Equal owners are one in memory.
+        among(census).insert(Arc::as_ptr(&listed.owner).addr() as u64);
     }
 
     fn keep(&mut self, why: KeepReason) {
@@ -145,14 +145,4 @@ impl Findings {
             self.observations.push(Observation { id, before, after });
         }
     }
-}
-
-/// A number that stands for an owner in this sweep. Equal owners are in memory once; for others their hash is good enough.
-fn number_of(listed: &Listed) -> u64 {
-    if listed.is_owner_known {
-        return Arc::as_ptr(&listed.owner).addr() as u64;
-    }
-    let mut hasher = DefaultHasher::new();
-    listed.owner.hash(&mut hasher);
-    hasher.finish()
 }

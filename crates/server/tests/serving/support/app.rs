@@ -21,7 +21,7 @@ use cloakroom_server::shutdown::Shutdown;
 use cloakroom_staging::ledger::{Ledger, SqliteLedger};
 use cloakroom_staging::store::{DataDirectory, DiskStore, Storage, StoreError};
 use cloakroom_staging::{
-    AccessError, CapacityLimits, Limits, OWNER_MEMORY_BYTES, Recovered, Staging, StraysGo,
+    AccessError, CapacityLimits, Limits, Recovered, Staging, StraysGo,
 };
 use cloakroom_testing::clock::ManualClock;
 use cloakroom_testing::logs;
@@ -65,7 +65,7 @@ impl Default for Options {
                     least_charge: 0,
                 },
                 max_resources: 100_000,
-                owner_memory_bytes: OWNER_MEMORY_BYTES,
+                owner_memory_bytes: 64 << 20,
                 max_concurrent_uploads: 64,
                 max_concurrent_downloads: 64,
                 share: None,

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use cloakroom_core::resource::{BlobKey, Owner, Resource, ResourceId, State, UploadHandle};
 use cloakroom_staging::ledger::{
     Account, Authority, Charge, Completion, Deletion, Epoch, GivenUp, LeaseId, Ledger, LedgerError, Listed,
-    MemoryLimits, Observation, PendingResource, Stored, Stray, Taken, Unreadable, UnreadableRow, WatchScope,
+    Observation, OwnerMemory, PendingResource, Stored, Stray, Taken, Unreadable, UnreadableRow, WatchScope,
 };
 use cloakroom_staging::store::{
     Begun, BlobFacts, BlobStore, BlobWriter, LocalDisk, Space, Storage, StoreError, StoredBlob,
@@ -311,10 +311,6 @@ impl Ledger for FaultyLedger {
         self.faults.of_ledger(Step::LedgerState, self.inner.state(id)).await
     }
 
-    async fn owners(&self, ids: &[ResourceId]) -> Result<BTreeMap<ResourceId, Owner>, LedgerError> {
-        self.inner.owners(ids).await
-    }
-
     async fn uploaders(&self, ids: &[ResourceId]) -> Result<BTreeMap<ResourceId, String>, LedgerError> {
         self.inner.uploaders(ids).await
     }
@@ -336,8 +332,8 @@ impl Ledger for FaultyLedger {
         self.faults.of_ledger(Step::LedgerObserve, self.inner.observe(observations)).await
     }
 
-    async fn load(&self, limits: MemoryLimits) -> Result<(), LedgerError> {
-        self.inner.load(limits).await
+    async fn load(&self, least_bytes: u64) -> Result<(), LedgerError> {
+        self.inner.load(least_bytes).await
     }
 
     async fn refresh(&self, thorough: bool) -> Result<(), LedgerError> {
@@ -354,6 +350,10 @@ impl Ledger for FaultyLedger {
 
     async fn taken(&self) -> Result<Taken, LedgerError> {
         self.inner.taken().await
+    }
+
+    async fn owner_memory(&self, owner: &Owner) -> Result<OwnerMemory, LedgerError> {
+        self.inner.owner_memory(owner).await
     }
 
     async fn stored(&self, least_bytes: u64) -> Result<BTreeMap<String, Stored>, LedgerError> {

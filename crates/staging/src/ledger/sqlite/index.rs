@@ -1,5 +1,5 @@
 //! The ready index: what a sweep must know of each ready resource, in memory, so that a sweep without work needs no
-//! query. The writer task updates it after each commit. It has as many owners as its memory allows.
+//! query. The writer task updates it after each commit.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use super::known_owners::KnownOwners;
 use super::set_aside::SetAside;
-use crate::ledger::{Completion, Listed, Observation, Unreadable, UnreadableRow};
+use crate::ledger::{Completion, Listed, Observation, OwnerMemory, Unreadable, UnreadableRow};
 use cloakroom_core::resource::{Life, Owner, OwnerHistory, Ready, Resource, ResourceId};
 
 /// A part of the ready rows.
@@ -29,10 +29,9 @@ pub(super) struct ReadyPage {
 #[derive(Debug, Default)]
 pub(super) struct Index(Mutex<Entries>);
 
-#[derive(Debug, Clone)]
-pub(super) struct Entry {
-    /// `None` if there is no memory for it.
-    owner: Option<Arc<Owner>>,
+#[derive(Debug)]
+struct Entry {
+    owner: Arc<Owner>,
     size_bytes: u64,
     life: Life,
 }
@@ -50,11 +49,6 @@ struct Entries {
 }
 
 impl Index {
-    /// Sets how much memory owners may take, in bytes. Call it before anything is read.
-    pub(super) fn give_room(&self, owner_memory_bytes: usize) {
-        self.lock().owners = KnownOwners::new(owner_memory_bytes);
-    }
-
     fn lock(&self) -> MutexGuard<'_, Entries> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -108,11 +102,18 @@ impl Index {
         self.lock().is_doubtful
     }
 
-    pub(super) fn page(&self, after: Option<ResourceId>, limit: usize) -> Vec<(ResourceId, Entry)> {
+    /// Up to `limit` ready resources with ids after `after`.
+    pub(super) fn listed(&self, after: Option<ResourceId>, limit: usize) -> Vec<Listed> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let entries = self.lock();
-        let ready = entries.ready.range((from, Bound::Unbounded));
-        ready.take(limit).map(|(id, entry)| (*id, entry.clone())).collect()
+        let ready = entries.ready.range((from, Bound::Unbounded)).take(limit);
+        let listed = |(id, Entry { owner, size_bytes, life }): (&ResourceId, &Entry)| Listed {
+            id: *id,
+            owner: Arc::clone(owner),
+            size_bytes: *size_bytes,
+            life: *life,
+        };
+        ready.map(listed).collect()
     }
 
     /// Begins to record changes, so that older rows that are read meanwhile do not undo them.
@@ -166,9 +167,14 @@ impl Index {
         self.lock().ready.contains_key(&id)
     }
 
-    /// How much memory the owners take, in bytes.
-    pub(super) fn owner_bytes(&self) -> usize {
-        self.lock().owners.bytes()
+    /// How many bytes the owners take, and those of one namespace at most.
+    pub(super) fn owner_bytes(&self) -> (u64, u64) {
+        let owners = &self.lock().owners;
+        (owners.bytes() as u64, owners.most_bytes() as u64)
+    }
+
+    pub(super) fn owner_memory(&self, owner: &Owner) -> OwnerMemory {
+        self.lock().owners.memory(owner)
     }
 
     pub(super) fn unreadable(&self) -> Unreadable {
@@ -188,17 +194,15 @@ impl Entries {
     }
 
     fn insert(&mut self, id: ResourceId, owner: Owner, size_bytes: u64, life: Life) {
-        let owner = self.owners.keep(Arc::new(owner));
-        if let Some(Entry { owner: Some(before), .. }) =
-            self.ready.insert(id, Entry { owner, size_bytes, life })
-        {
-            self.owners.let_go(&before);
+        let owner = self.owners.keep(owner);
+        if let Some(before) = self.ready.insert(id, Entry { owner, size_bytes, life }) {
+            self.owners.let_go(&before.owner);
         }
     }
 
     fn remove(&mut self, id: ResourceId) {
-        if let Some(Entry { owner: Some(owner), .. }) = self.ready.remove(&id) {
-            self.owners.let_go(&owner);
+        if let Some(entry) = self.ready.remove(&id) {
+            self.owners.let_go(&entry.owner);
         }
     }
 
@@ -206,24 +210,11 @@ impl Entries {
     fn take(&mut self, resource: Resource<Ready>) {
         let life = resource.life();
         match self.ready.get_mut(&resource.id) {
-            Some(entry) if entry.owner.is_some() => entry.life = life,
-            _ => {
+            Some(entry) => entry.life = life,
+            None => {
                 let Ready { owner, bundle, .. } = resource.data;
                 self.insert(resource.id, owner, bundle.size_bytes, life);
             }
         }
-    }
-}
-
-impl Entry {
-    /// Whether its owner has to be looked up in the table.
-    pub(super) fn has_unknown_owner(&self) -> bool {
-        self.owner.is_none()
-    }
-
-    pub(super) fn listed(&self, id: ResourceId, look_up: impl FnOnce() -> Option<Owner>) -> Option<Listed> {
-        let Self { size_bytes, life, .. } = *self;
-        let owner = self.owner.clone().or_else(|| look_up().map(Arc::new))?;
-        Some(Listed { id, owner, is_owner_known: self.owner.is_some(), size_bytes, life })
     }
 }

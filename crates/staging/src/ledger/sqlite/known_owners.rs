@@ -1,56 +1,81 @@
-//! The owners that stay in memory. Equal owners are kept once, and only as many as the memory allows.
+//! The owners of ready resources, in memory. Equal ones are kept once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::ledger::OwnerMemory;
 use cloakroom_core::resource::Owner;
 
 /// Bytes that an entry of the map takes, with its part of the map's free places.
 const ENTRY_BYTES: usize = 48;
 
-/// Owners, each with the number of ready resources that have it.
+/// Owners, each with the number of ready resources that have it, and the memory that they take.
 #[derive(Debug, Default)]
 pub(super) struct KnownOwners {
     counts: HashMap<Arc<Owner>, usize>,
     bytes: usize,
-    room_bytes: usize,
+    /// The bytes of each namespace.
+    bytes_in: HashMap<Box<str>, usize>,
 }
 
 impl KnownOwners {
-    pub(super) fn new(room_bytes: usize) -> Self {
-        Self { counts: HashMap::new(), bytes: 0, room_bytes }
+    /// The memory that `owner` needs, and that all owners have.
+    pub(super) fn memory(&self, owner: &Owner) -> OwnerMemory {
+        let needed = if self.counts.contains_key(owner) { 0 } else { bytes_of(owner) };
+        let in_namespace = self.bytes_in.get(owner.namespace()).copied().unwrap_or(0);
+        OwnerMemory {
+            needed: needed as u64,
+            taken: self.bytes as u64,
+            taken_in_namespace: in_namespace as u64,
+        }
     }
 
-    /// How many bytes of memory are taken.
+    /// How many bytes all owners take.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Keeps `owner` for one more resource; `None` if there is no memory for it.
-    pub(super) fn keep(&mut self, owner: Arc<Owner>) -> Option<Arc<Owner>> {
+    /// How many bytes the owners of one namespace take at most.
+    pub(super) fn most_bytes(&self) -> usize {
+        self.bytes_in.values().copied().max().unwrap_or(0)
+    }
+
+    /// Keeps `owner` for one more resource.
+    pub(super) fn keep(&mut self, owner: Owner) -> Arc<Owner> {
         if let Some((known, _)) = self.counts.get_key_value(&owner) {
             let known = Arc::clone(known);
-            self.counts.entry(owner).and_modify(|count| *count += 1);
-            return Some(known);
+            self.counts.entry(Arc::clone(&known)).and_modify(|count| *count += 1);
+            return known;
         }
-        let bytes = owner.memory_bytes() + ENTRY_BYTES;
-        if self.bytes + bytes > self.room_bytes {
-            return None;
-        }
+        let bytes = bytes_of(&owner);
         self.bytes += bytes;
+        *self.bytes_in.entry(owner.namespace().into()).or_default() += bytes;
+        let owner = Arc::new(owner);
         self.counts.insert(Arc::clone(&owner), 1);
-        Some(owner)
+        owner
     }
 
     /// Records that one resource of `owner` is gone.
     pub(super) fn let_go(&mut self, owner: &Arc<Owner>) {
         let Some(count) = self.counts.get_mut(owner) else { return };
         *count -= 1;
-        if *count == 0 {
-            self.counts.remove(owner);
-            self.bytes -= owner.memory_bytes() + ENTRY_BYTES;
+        if *count > 0 {
+            return;
+        }
+        self.counts.remove(owner);
+        let bytes = bytes_of(owner);
+        self.bytes -= bytes;
+        if let Some(in_namespace) = self.bytes_in.get_mut(owner.namespace()) {
+            *in_namespace -= bytes;
+            if *in_namespace == 0 {
+                self.bytes_in.remove(owner.namespace());
+            }
         }
     }
+}
+
+fn bytes_of(owner: &Owner) -> usize {
+    owner.memory_bytes() + ENTRY_BYTES
 }
 
 #[cfg(test)]
@@ -58,24 +83,26 @@ mod tests {
     use super::*;
     use cloakroom_core::resource::OwnerKind;
 
-    fn owner(name: &str) -> Arc<Owner> {
-        Arc::new(Owner::new(OwnerKind::default(), "demo", [], Some(name)).unwrap())
+    fn owner(namespace: &str, name: &str) -> Owner {
+        Owner::new(OwnerKind::default(), namespace, [], Some(name)).unwrap()
     }
 
     #[test]
-    fn equal_owners_are_kept_once_and_an_owner_without_room_is_not_kept() {
-        let one = owner("a");
-        let mut known = KnownOwners::new(2 * (one.memory_bytes() + ENTRY_BYTES));
-        let first = known.keep(one).unwrap();
-        assert!(Arc::ptr_eq(&first, &known.keep(owner("a")).unwrap()));
-        known.keep(owner("b")).unwrap();
-        assert!(known.keep(owner("c")).is_none());
+    fn equal_owners_are_kept_once_and_counted_for_their_namespace() {
+        let mut known = KnownOwners::default();
+        let one = bytes_of(&owner("demo", "a")) as u64;
+        let first = known.keep(owner("demo", "a"));
+        assert!(Arc::ptr_eq(&first, &known.keep(owner("demo", "a"))));
+        let memory = |needed, taken, taken_in_namespace| OwnerMemory { needed, taken, taken_in_namespace };
+        assert_eq!(known.memory(&first), memory(0, one, one));
+        assert_eq!(known.memory(&owner("demo", "b")), memory(one, one, one));
+        let other = known.keep(owner("test", "a"));
+        assert_eq!(known.memory(&owner("test", "b")), memory(one, 2 * one, one));
         known.let_go(&first);
-        assert!(known.keep(owner("c")).is_none(), "one of two is still there");
+        assert_eq!(known.memory(&first), memory(0, 2 * one, one), "one of two is still there");
         known.let_go(&first);
-        known.keep(owner("c")).unwrap();
-        known.let_go(&owner("b"));
-        known.let_go(&owner("c"));
-        assert_eq!((known.bytes, known.counts.len()), (0, 0));
+        assert_eq!((known.memory(&first), known.most_bytes()), (memory(one, one, 0), one as usize));
+        known.let_go(&other);
+        assert_eq!((known.bytes, known.counts.len(), known.bytes_in.len()), (0, 0, 0));
     }
 }

@@ -9,7 +9,7 @@ use super::index::Index;
 use super::operation::Freed;
 use super::room::Rooms;
 use crate::ledger::{
-    Account, Authority, Charge, Completion, Epoch, LEASE_TIME, LeaseId, MemoryLimits, Shortage, Stored, Taken,
+    Account, Authority, Charge, Completion, Epoch, LEASE_TIME, LeaseId, Shortage, Stored, Taken,
 };
 use cloakroom_core::clock::Clock;
 use cloakroom_core::resource::ResourceId;
@@ -82,16 +82,16 @@ impl Memory {
     }
 
     pub(super) fn taken(&self) -> Taken {
-        Taken { owner_bytes: self.index.owner_bytes() as u64, ..self.rooms().taken() }
+        let (owner_bytes, most_owner_bytes) = self.index.owner_bytes();
+        Taken { owner_bytes, most_owner_bytes, ..self.rooms().taken() }
     }
 
     pub(super) fn least_bytes(&self) -> u64 {
         self.rooms().least_bytes()
     }
 
-    pub(super) fn give_room(&self, limits: MemoryLimits) {
-        self.rooms().count_at_least(limits.least_bytes);
-        self.index.give_room(limits.owner_memory_bytes);
+    pub(super) fn count_at_least(&self, least_bytes: u64) {
+        self.rooms().count_at_least(least_bytes);
     }
 
     pub(super) fn index(&self) -> &Index {

@@ -118,6 +118,7 @@ impl Rooms {
             most_resources: most(|account| matches!(account, Account::ResourcesOf(_))),
             most_bytes: most(|account| matches!(account, Account::BytesOf(_))),
             owner_bytes: 0,
+            most_owner_bytes: 0,
         }
     }
 

@@ -1,9 +1,9 @@
-//! The charges of an upload in the ledger.
+//! The charges of an upload in the ledger, and the memory for its owner.
 
-use super::Capacity;
-use crate::ledger::{Account, Charge, LedgerError};
+use super::{Capacity, NoRoom};
+use crate::ledger::{Account, Charge, LedgerError, OwnerMemory};
 use crate::staging::Share;
-use cloakroom_core::resource::Holder;
+use cloakroom_core::resource::{Holder, Owner};
 
 impl Capacity {
     /// The charges of an upload of `holder` that may bring `bytes`. Shares come first: if the holder's own share is too
@@ -30,6 +30,22 @@ impl Capacity {
         let total = limits.capacity.max_total_size;
         charges.push(Charge { account: Account::Bytes, amount: bytes, limit: total });
         Ok(charges)
+    }
+
+    /// Returns an error if all owners together, or those of its namespace, would have more memory than they may.
+    pub(in crate::staging) fn check_owner(&self, owner: &Owner, memory: OwnerMemory) -> Result<(), NoRoom> {
+        let OwnerMemory { needed, taken, taken_in_namespace } = memory;
+        let limit = self.limits.owner_memory_bytes;
+        if needed == 0 {
+            return Ok(());
+        }
+        if let Some(limit) = self.limits.share.map(|share| share.of(limit))
+            && taken_in_namespace.saturating_add(needed) > limit
+        {
+            let holder = Holder::namespace(owner.namespace());
+            return Err(NoRoom::OwnersOf { holder, limit, taken: taken_in_namespace });
+        }
+        if taken.saturating_add(needed) > limit { Err(NoRoom::Owners { limit, taken }) } else { Ok(()) }
     }
 
     /// The room of one share, in bytes. It is a part of all room, taken or free, and never less than one bundle; `None`

@@ -43,6 +43,30 @@ pub enum NoRoom {
         /// The number of its share.
         limit: u64,
     },
+    /// The owners of all resources have as much memory as they may.
+    #[error(
+        "no memory for another owner: the names and labels of all owners may have {}, and {} are taken; delete what is no \
+         longer needed, or name owners by fewer and shorter labels", format_size(*.limit), format_size(*.taken)
+    )]
+    Owners {
+        /// The limit in bytes.
+        limit: u64,
+        /// Bytes of the owners that there are.
+        taken: u64,
+    },
+    /// The owners of one holder have as much memory as they may.
+    #[error(
+        "no memory for another owner of {holder}: their names and labels may have {}, its share (--share), and {} are taken; \
+         delete what it no longer needs, or name its owners by fewer and shorter labels", format_size(*.limit), format_size(*.taken)
+    )]
+    OwnersOf {
+        /// The holder of these owners.
+        holder: Holder,
+        /// The bytes of its share.
+        limit: u64,
+        /// Bytes of its owners.
+        taken: u64,
+    },
     /// The size of all bundles together would exceed the limit.
     #[error(
         "no room for this bundle: everything that is staged together may have {} (--max-total-size), and {} are \
@@ -91,8 +115,13 @@ impl NoRoom {
         match self {
             Self::UploadsOf { holder, .. }
             | Self::ResourcesOf { holder, .. }
+            | Self::OwnersOf { holder, .. }
             | Self::RoomOf { holder, .. } => Some(holder),
-            Self::Uploads | Self::Resources { .. } | Self::Total { .. } | Self::Disk { .. } => None,
+            Self::Uploads
+            | Self::Resources { .. }
+            | Self::Owners { .. }
+            | Self::Total { .. }
+            | Self::Disk { .. } => None,
         }
     }
 }

@@ -17,7 +17,7 @@ fn limits(min_free_space: u64) -> Limits {
             least_charge: 0,
         },
         max_resources: 1000,
-        owner_memory_bytes: usize::MAX,
+        owner_memory_bytes: u64::MAX,
         max_concurrent_uploads: 100,
         max_concurrent_downloads: 100,
         share: None,

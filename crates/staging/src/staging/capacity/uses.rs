@@ -33,6 +33,11 @@ impl Capacity {
         let mut uses = vec![
             of(Limited::ShareOfUploads, self.flights().most(), self.limits.max_concurrent_uploads),
             of(Limited::ShareOfResources, taken.most_resources, self.limits.max_resources),
+            LimitUse {
+                of: Limited::ShareOfOwnerMemory,
+                used: taken.most_owner_bytes,
+                limit: share.of(self.limits.owner_memory_bytes),
+            },
         ];
         let room = self.part_of_room(share, taken.bytes, space.map(|space| space.free));
         uses.extend(room.map(|limit| LimitUse { of: Limited::ShareOfRoom, used: taken.most_bytes, limit }));

@@ -147,6 +147,7 @@ async fn receive(
                 let permit = state.settings.upload_auth.permit(uploader, &terms.owner);
                 unless_ended(form.upload_mut(), permit).await?;
                 form.pass_to(Holder::namespace(terms.owner.namespace())).await?;
+                state.staging.check_owner(&terms.owner).await?;
                 // An owner is refused if its presence could never be known.
                 let admit = state.owners.admit(&terms.owner);
                 let admission = unless_ended(form.upload_mut(), admit).await?;
