@@ -171,7 +171,6 @@ impl From<UploadError> for ApiError {
             UploadError::NoRoom(no_room) if no_room.is_passing() => {
                 return Self { is_share, ..Self::try_again(Code::Overloaded, error.to_string()) };
             }
-            UploadError::Overdue { .. } => return Self::too_slow(error.to_string()),
             UploadError::GivenUp => return Self::try_again(Code::Overloaded, error.to_string()),
             UploadError::NoRoom(_) | UploadError::DiskFull(_) | UploadError::OutOfInodes(_) => {
                 Code::InsufficientStorage

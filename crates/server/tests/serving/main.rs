@@ -22,7 +22,6 @@ mod limits_in_metrics;
 mod mass_deletion;
 mod metrics;
 mod other_cluster;
-mod overdue;
 mod owner_keys;
 mod owner_kinds;
 mod owner_watches;

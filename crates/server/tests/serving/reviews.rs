@@ -366,23 +366,3 @@ async fn what_comes_before_its_owner_counts_for_the_user_until_the_owner_is_know
     until_true("nothing of it is left", || guarded.app.staging.in_flight().0 == 1).await;
     assert_eq!(guarded.upload_v0("demo", Some(TOKEN), false).await.status(), 200);
 }
-
-#[tokio::test]
-async fn an_overdue_upload_that_waits_for_the_api_server_ends_for_another_one_at_once() {
-    let mut options = Options::default();
-    options.limits.max_concurrent_uploads = 1;
-    let guarded = guarded_by(PATIENT, options).await;
-    let mut waiting = begun_v0(&guarded.app).await;
-    guarded.cluster.set(Mood::Hangs);
-    let asked = guarded.cluster.asked().len();
-    let owner = r#"{"ownerNamespace":"demo","ownerLabels":{"a":"b"},"ownerType":"Pod"}"#;
-    waiting
-        .send(format!(
-            "\r\n--xyz\r\nContent-Disposition: form-data; name=\"resourcesOwner\"\r\n\r\n{owner}\r\n--xyz\r\n"
-        ))
-        .await;
-    until_true("the right is asked for", || guarded.cluster.asked().len() > asked).await;
-    guarded.app.clock.advance(Duration::from_mins(6));
-    guarded.app.staging.begin_upload(NewUpload::default()).await.unwrap().abandon().await;
-    assert_eq!(waiting.answer().await.status, 408);
-}

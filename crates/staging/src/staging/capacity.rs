@@ -1,19 +1,14 @@
 //! Limits for uploads: places, resources and room, in all and for each holder's share.
 
 mod charges;
-mod flight;
 mod flights;
 mod hold;
 mod no_room;
-mod overdue;
 #[cfg(test)]
 mod tests;
 mod uses;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
-
-use tokio::sync::Notify;
 
 use super::Limits;
 use crate::ledger::Ledger;
@@ -22,7 +17,6 @@ use flights::Flights;
 
 pub(super) use hold::Hold;
 pub use no_room::NoRoom;
-pub(super) use no_room::Shortage;
 
 /// The least number of bytes that a resource counts as: its row, its names and its place in memory take room, too.
 pub const LEAST_CHARGE: u64 = 4 << 10;
@@ -45,8 +39,6 @@ pub(super) struct Capacity {
     limits: Limits,
     ledger: Arc<dyn Ledger>,
     flights: Mutex<Flights>,
-    /// Notified when an upload ends.
-    ended: Notify,
 }
 
 /// What is known of an upload when it begins.
@@ -56,13 +48,11 @@ pub(super) struct Beginning {
     /// For whom it counts; `None` if there are no shares.
     pub(super) holder: Option<Holder>,
     pub(super) announced: Option<u64>,
-    /// When it began, by the monotonic clock.
-    pub(super) at: Duration,
 }
 
 impl Capacity {
     pub(super) fn new(limits: Limits, ledger: Arc<dyn Ledger>) -> Self {
-        Self { limits, ledger, flights: Mutex::default(), ended: Notify::new() }
+        Self { limits, ledger, flights: Mutex::default() }
     }
 
     pub(super) fn has_shares(&self) -> bool {
@@ -84,7 +74,7 @@ impl Capacity {
         self: &Arc<Self>,
         beginning: Beginning,
         free_on_disk: Option<u64>,
-    ) -> Result<Hold, Shortage> {
+    ) -> Result<Hold, NoRoom> {
         let (id, bytes) = (beginning.id, self.counted(beginning.announced.unwrap_or(0)));
         self.flights().begin(beginning, bytes, &self.limits, free_on_disk)?;
         Ok(Hold { capacity: Arc::clone(self), id })
@@ -92,10 +82,6 @@ impl Capacity {
 
     pub(super) fn uploads(&self) -> usize {
         self.flights().0.len()
-    }
-
-    fn is_uploading(&self, id: ResourceId) -> bool {
-        self.flights().0.contains_key(&id)
     }
 
     fn flights(&self) -> MutexGuard<'_, Flights> {

@@ -48,15 +48,6 @@ pub enum UploadError {
         /// The number of bytes that came.
         received: u64,
     },
-    /// The upload was slower than allowed while another one needed its place.
-    #[error(
-        "the upload was ended after {received} bytes: it took longer than 5 minutes and a second for each MiB, and another \
-         upload needed its place; send it again over a faster connection"
-    )]
-    Overdue {
-        /// How many bytes had come by then.
-        received: u64,
-    },
     /// The upload had lost its lease before it could be acknowledged.
     #[error(
         "the server gave the upload up, because the server itself stood still for more than {} seconds: nothing was \
@@ -91,6 +82,7 @@ impl From<LedgerError> for UploadError {
             LedgerError::Full => Self::DiskFull(error.into()),
             LedgerError::NotWritable(_) => Self::NotWritable(error.into()),
             LedgerError::GivenUp { .. } => Self::GivenUp,
+            LedgerError::NoRoom(shortage) => Self::NoRoom(shortage.into()),
             error => Self::Ledger(error),
         }
     }

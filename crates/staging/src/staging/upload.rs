@@ -65,7 +65,6 @@ pub struct Upload {
     secret: ResourceSecret,
     announced_bytes: Option<u64>,
     received_bytes: u64,
-    end: CancellationToken,
     lost: CancellationToken,
     /// Taken out when the upload is finished or given up.
     progress: Option<Progress>,
@@ -92,7 +91,6 @@ impl Staging {
             id,
             holder: new.holder.filter(|_| parts.capacity.has_shares()),
             announced: announced_bytes,
-            at: parts.clock.monotonic(),
         };
         let pending = PendingResource {
             id,
@@ -106,9 +104,9 @@ impl Staging {
         // `Upload` is then dropped at once, which does that.
         let begun = async move {
             let progress = parts.begin(&beginning, &pending).await?;
-            let (end, lost) = (progress.hold.end(), progress.lease.lost());
+            let lost = progress.lease.lost();
             let progress = Some(progress);
-            Ok(Upload { parts, id, secret, announced_bytes, received_bytes: 0, end, lost, progress })
+            Ok(Upload { parts, id, secret, announced_bytes, received_bytes: 0, lost, progress })
         };
         let work = background.spawn(begun.in_current_span());
         work.await.map_err(|_| UploadError::Store(StoreError::Stopping))?
@@ -126,25 +124,16 @@ impl Upload {
         self.received_bytes
     }
 
-    /// Waits until the upload must be given up, which normally never happens. Either another upload needs what this one
-    /// holds, and this one has exceeded its time; or another server has given this one up.
+    /// Waits until another server has given the upload up, which normally never happens.
     pub async fn ended(&mut self) -> UploadError {
-        tokio::select! {
-            () = self.end.cancelled() => UploadError::Overdue { received: self.received_bytes },
-            () = self.lost.cancelled() => UploadError::GivenUp,
-        }
+        self.lost.cancelled().await;
+        UploadError::GivenUp
     }
 
     /// Makes the upload count for another holder, which was not known when the upload began.
     pub async fn pass_to(&mut self, holder: &Holder) -> Result<(), UploadError> {
         let Some(Progress { hold, lease, .. }) = &self.progress else { return Ok(()) };
-        if !self.parts.capacity.has_shares() {
-            return Ok(());
-        }
-        while let Err(shortage) = self.parts.pass_to(hold, lease, holder).await? {
-            self.parts.make_room(self.id, shortage).await?;
-        }
-        Ok(())
+        if self.parts.capacity.has_shares() { self.parts.pass_to(hold, lease, holder).await } else { Ok(()) }
     }
 
     /// Takes the next bytes, as far as the limits allow.
@@ -155,9 +144,7 @@ impl Upload {
         let missing = progress.hold.missing_for(length);
         if missing > 0 {
             let step = missing.min(self.parts.capacity.max_resource_size() - self.received_bytes);
-            while let Err(shortage) = self.parts.grow(&progress.hold, &progress.lease, step, length).await? {
-                self.parts.make_room(self.id, shortage).await?;
-            }
+            self.parts.grow(&progress.hold, &progress.lease, step, length).await?;
         }
         if let Err(error) = progress.writer.write(bytes).await {
             return Err(progress.lease.why(error).await);
@@ -272,12 +259,7 @@ impl Parts {
     /// Takes the room, adds the row, and begins the blob, in this order.
     async fn begin(&self, beginning: &Beginning, pending: &PendingResource) -> Result<Progress, UploadError> {
         let (id, lease) = (beginning.id, self.leases.new_lease());
-        let hold = loop {
-            match self.begin_row(beginning, pending, &lease).await? {
-                Ok(hold) => break hold,
-                Err(shortage) => self.make_room(id, shortage).await?,
-            }
-        };
+        let hold = self.begin_row(beginning, pending, &lease).await?;
         self.own_uploads().insert(id);
         match self.begin_blob(BlobKey::of(id), beginning.announced, &lease).await {
             Ok(writer) => Ok(Progress { writer, lease, hold }),

@@ -2,11 +2,20 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::Beginning;
-use super::flight::Flight;
-use super::no_room::{NoRoom, Shortage};
+use super::{Beginning, NoRoom};
 use crate::staging::Limits;
 use cloakroom_core::resource::{Holder, ResourceId};
+
+/// What an upload holds.
+#[derive(Debug)]
+pub(super) struct Flight {
+    /// For whom it counts; `None` if there are no shares.
+    pub(super) holder: Option<Holder>,
+    /// Bytes that are promised to it, written or not.
+    pub(super) reserved: u64,
+    /// Those of the promised bytes that are not on the disk yet.
+    pub(super) unwritten: u64,
+}
 
 /// The uploads, by the id of their resource.
 #[derive(Debug, Default)]
@@ -20,15 +29,16 @@ impl Flights {
         reserved: u64,
         limits: &Limits,
         free_on_disk: Option<u64>,
-    ) -> Result<(), Shortage> {
+    ) -> Result<(), NoRoom> {
         self.check_places(beginning.holder.as_ref(), limits)?;
         self.check_disk(reserved, limits, free_on_disk)?;
-        self.0.insert(beginning.id, Flight::new(beginning, reserved));
+        let Beginning { id, holder, .. } = beginning;
+        self.0.insert(id, Flight { holder, reserved, unwritten: reserved });
         Ok(())
     }
 
-    /// Checks the share first: if the holder's own share is used up, no upload of another holder needs to end.
-    fn check_places(&self, holder: Option<&Holder>, limits: &Limits) -> Result<(), Shortage> {
+    /// Checks the share first, because a used-up share concerns only its holder.
+    fn check_places(&self, holder: Option<&Holder>, limits: &Limits) -> Result<(), NoRoom> {
         let most = limits.max_concurrent_uploads as u64;
         if let (Some(share), Some(holder)) = (limits.share, holder) {
             let limit = share.of(most);
@@ -44,7 +54,7 @@ impl Flights {
         bytes: u64,
         limits: &Limits,
         free_on_disk: Option<u64>,
-    ) -> Result<(), Shortage> {
+    ) -> Result<(), NoRoom> {
         let Some(on_disk) = free_on_disk else { return Ok(()) };
         let (free, keep) = (on_disk.saturating_sub(self.unwritten()), limits.capacity.min_free_space);
         bound(keep, bytes, free, || NoRoom::Disk { free, keep })
@@ -57,7 +67,7 @@ impl Flights {
         id: ResourceId,
         holder: Option<Holder>,
         limits: &Limits,
-    ) -> Result<Option<Holder>, Shortage> {
+    ) -> Result<Option<Holder>, NoRoom> {
         let Some(mut flight) = self.0.remove(&id) else { return Ok(None) };
         let checked = match (limits.share, &holder) {
             (Some(_), Some(_)) if flight.holder != holder => self.check_places(holder.as_ref(), limits),
@@ -88,7 +98,6 @@ impl Flights {
 }
 
 /// Checks whether `more` fits beside what is taken.
-fn bound(taken: u64, more: u64, limit: u64, no_room: impl FnOnce() -> NoRoom) -> Result<(), Shortage> {
-    let missing = taken.saturating_add(more).saturating_sub(limit);
-    if missing == 0 { Ok(()) } else { Err(Shortage { no_room: no_room(), missing }) }
+fn bound(taken: u64, more: u64, limit: u64, no_room: impl FnOnce() -> NoRoom) -> Result<(), NoRoom> {
+    if taken.saturating_add(more) <= limit { Ok(()) } else { Err(no_room()) }
 }

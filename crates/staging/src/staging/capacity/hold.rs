@@ -2,11 +2,8 @@
 
 use std::sync::Arc;
 
-use tokio_util::sync::CancellationToken;
-
-use super::Capacity;
-use super::flight::Flight;
-use super::no_room::Shortage;
+use super::flights::Flight;
+use super::{Capacity, NoRoom};
 use cloakroom_core::resource::{Holder, ResourceId};
 
 /// How many bytes an upload of unknown length is promised at a time.
@@ -39,7 +36,7 @@ impl Hold {
     }
 
     /// Promises `bytes` more, if the disk has room for them.
-    pub(in crate::staging) fn grow(&self, bytes: u64, free_on_disk: Option<u64>) -> Result<(), Shortage> {
+    pub(in crate::staging) fn grow(&self, bytes: u64, free_on_disk: Option<u64>) -> Result<(), NoRoom> {
         let mut flights = self.capacity.flights();
         flights.check_disk(bytes, &self.capacity.limits, free_on_disk)?;
         if let Some(flight) = flights.0.get_mut(&self.id) {
@@ -51,21 +48,13 @@ impl Hold {
 
     /// Makes the upload count for another holder, if that holder's share allows it. Returns the holder for whom it
     /// counted before.
-    pub(in crate::staging) fn pass_to(&self, holder: Option<Holder>) -> Result<Option<Holder>, Shortage> {
+    pub(in crate::staging) fn pass_to(&self, holder: Option<Holder>) -> Result<Option<Holder>, NoRoom> {
         self.capacity.flights().pass_to(self.id, holder, &self.capacity.limits)
     }
 
     /// Records that `bytes` more are on the disk.
     pub(in crate::staging) fn written(&self, bytes: u64) {
-        self.flight(|flight| {
-            flight.unwritten = flight.unwritten.saturating_sub(bytes);
-            flight.received += bytes;
-        });
-    }
-
-    /// Cancelled when another upload needs what this one holds, and this one has exceeded its time.
-    pub(in crate::staging) fn end(&self) -> CancellationToken {
-        self.flight(|flight| flight.end.clone())
+        self.flight(|flight| flight.unwritten = flight.unwritten.saturating_sub(bytes));
     }
 
     fn flight<T: Default>(&self, look: impl FnOnce(&mut Flight) -> T) -> T {
@@ -76,6 +65,5 @@ impl Hold {
 impl Drop for Hold {
     fn drop(&mut self) {
         self.capacity.flights().0.remove(&self.id);
-        self.capacity.ended.notify_waiters();
     }
 }

@@ -1,6 +1,6 @@
 //! The reasons for which there is no room for an upload.
 
-use crate::ledger::{self, Account};
+use crate::ledger::{Account, Shortage};
 use cloakroom_core::resource::Holder;
 use cloakroom_core::size::format_size;
 
@@ -126,23 +126,14 @@ impl NoRoom {
     }
 }
 
-/// A shortage, and how much is missing.
-#[derive(Debug, PartialEq, Eq)]
-pub(in crate::staging) struct Shortage {
-    pub(in crate::staging) no_room: NoRoom,
-    /// The missing number of uploads, resources or bytes.
-    pub(super) missing: u64,
-}
-
-impl From<ledger::Shortage> for Shortage {
-    fn from(shortage: ledger::Shortage) -> Self {
-        let ledger::Shortage { account, limit, taken, missing } = shortage;
-        let no_room = match account {
-            Account::Resources => NoRoom::Resources { limit },
-            Account::Bytes => NoRoom::Total { limit, taken },
-            Account::ResourcesOf(holder) => NoRoom::ResourcesOf { holder, limit },
-            Account::BytesOf(holder) => NoRoom::RoomOf { holder, limit, taken },
-        };
-        Self { no_room, missing }
+impl From<Shortage> for NoRoom {
+    fn from(shortage: Shortage) -> Self {
+        let Shortage { account, limit, taken, .. } = shortage;
+        match account {
+            Account::Resources => Self::Resources { limit },
+            Account::Bytes => Self::Total { limit, taken },
+            Account::ResourcesOf(holder) => Self::ResourcesOf { holder, limit },
+            Account::BytesOf(holder) => Self::RoomOf { holder, limit, taken },
+        }
     }
 }

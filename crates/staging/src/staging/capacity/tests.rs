@@ -1,10 +1,9 @@
-use futures_util::FutureExt as _;
-
 use super::hold::STEP_BYTES;
-use super::overdue::Departures;
+use std::time::Duration;
+
 use super::*;
 use crate::ledger::{Account, SqliteLedger};
-use crate::staging::{Share, UploadError};
+use crate::staging::Share;
 
 const GIB: u64 = 1 << 30;
 
@@ -33,23 +32,9 @@ async fn capacity(limits: Limits) -> Arc<Capacity> {
     Arc::new(Capacity::new(limits, Arc::new(ledger)))
 }
 
-fn id() -> ResourceId {
-    ResourceId::generate(&mut rand::rng())
-}
-
 fn beginning(namespace: &str, announced: Option<u64>) -> Beginning {
     let holder = Some(Holder::namespace(namespace));
-    Beginning { id: id(), holder, announced, at: Duration::ZERO }
-}
-
-trait Refused {
-    fn refusal(self) -> NoRoom;
-}
-
-impl<T> Refused for Result<T, Shortage> {
-    fn refusal(self) -> NoRoom {
-        self.err().unwrap().no_room
-    }
+    Beginning { id: ResourceId::generate(&mut rand::rng()), holder, announced }
 }
 
 #[tokio::test]
@@ -57,10 +42,10 @@ async fn bytes_that_are_promised_but_not_written_are_not_promised_again() {
     let capacity = capacity(limits(100)).await;
     let begin = |bytes, free| capacity.begin(beginning("new", Some(bytes)), Some(free));
     let first = begin(500, 1000).ok().unwrap();
-    assert_eq!(begin(401, 1000).refusal(), NoRoom::Disk { free: 500, keep: 100 });
+    assert_eq!(begin(401, 1000).err().unwrap(), NoRoom::Disk { free: 500, keep: 100 });
     first.written(500);
     let second = begin(401, 501).ok().unwrap();
-    assert_eq!(second.grow(1, Some(501)).refusal(), NoRoom::Disk { free: 100, keep: 100 });
+    assert_eq!(second.grow(1, Some(501)).err().unwrap(), NoRoom::Disk { free: 100, keep: 100 });
     second.grow(1, Some(502)).unwrap();
     assert_eq!(second.reserved(), 402);
 }
@@ -122,7 +107,7 @@ async fn a_holder_has_its_share_of_uploads_and_others_theirs() {
     let begin = |namespace| capacity.begin(beginning(namespace, Some(0)), None);
     let uploads: Vec<Hold> = (0..25).map(|_| begin("greedy").ok().unwrap()).collect();
     let refused = NoRoom::UploadsOf { holder: Holder::namespace("greedy"), limit: 25 };
-    assert_eq!(begin("greedy").refusal(), refused);
+    assert_eq!(begin("greedy").err().unwrap(), refused);
     assert!(begin("honest").is_ok());
     drop(uploads);
     assert!(begin("greedy").is_ok());
@@ -137,96 +122,9 @@ async fn an_upload_of_a_user_takes_a_place_of_its_namespace_once_that_is_known()
         (0..25).map(|_| capacity.begin(beginning("full", Some(0)), None).ok().unwrap()).collect();
     let to = |namespace: &str| hold.pass_to(Some(Holder::namespace(namespace)));
     let refused = NoRoom::UploadsOf { holder: Holder::namespace("full"), limit: 25 };
-    assert_eq!(to("full").refusal(), refused);
+    assert_eq!(to("full").err().unwrap(), refused);
     assert_eq!(hold.holder(), Some(Holder::user("jo")));
     assert_eq!(to("empty").unwrap(), Some(Holder::user("jo")));
     drop(full);
     assert_eq!(to("full").unwrap(), Some(Holder::namespace("empty")));
-}
-
-/// Six minutes after it began, an upload of no bytes is overdue.
-const LATER: Duration = Duration::from_mins(6);
-
-/// Stands for the handler of an upload, which drops what it holds when it is told to end.
-fn obedient(hold: Hold) -> tokio::task::JoinHandle<()> {
-    let end = hold.end();
-    tokio::spawn(async move {
-        end.cancelled().await;
-        drop(hold);
-    })
-}
-
-fn begun(capacity: &Arc<Capacity>, at: Duration, bytes: u64) -> Hold {
-    capacity.begin(Beginning { at, ..beginning("new", Some(bytes)) }, None).ok().unwrap()
-}
-
-/// A shortage of the bytes that all uploads share.
-fn missing(missing: u64) -> Shortage {
-    Shortage { no_room: NoRoom::Total { limit: 110, taken: 110 }, missing }
-}
-
-#[tokio::test]
-async fn overdue_uploads_end_when_another_one_needs_their_room_the_worst_ones_first() {
-    let capacity = capacity(limits(0)).await;
-    let begin = |at, bytes| obedient(begun(&capacity, Duration::from_secs(at), bytes));
-    let (worst, bad, fresh) = (begin(0, 40), begin(10, 40), begin(300, 20));
-    let needy = id();
-    assert!(capacity.end_overdue(needy, Duration::from_secs(299), missing(20)).is_err());
-    assert_eq!(capacity.uploads(), 3);
-    capacity.wait_for(capacity.end_overdue(needy, LATER, missing(20)).unwrap()).await.unwrap();
-    worst.await.unwrap();
-    assert!(!bad.is_finished() && !fresh.is_finished());
-}
-
-#[tokio::test]
-async fn no_upload_ends_in_vain() {
-    let capacity = capacity(limits(0)).await;
-    let _overdue = obedient(begun(&capacity, Duration::ZERO, 50));
-    let _fresh = begun(&capacity, LATER, 50);
-    assert!(capacity.end_overdue(id(), LATER, missing(51)).is_err());
-    assert_eq!(capacity.uploads(), 2);
-}
-
-#[tokio::test]
-async fn a_used_up_share_ends_no_upload_of_another_holder() {
-    let capacity = shared(None).await;
-    let begin = |namespace: &str| capacity.begin(beginning(namespace, Some(0)), None);
-    let honest = obedient(begin("honest").ok().unwrap());
-    let fresh = || Beginning { at: LATER, ..beginning("greedy", Some(0)) };
-    let _fresh: Vec<Hold> = (0..25).map(|_| capacity.begin(fresh(), None).ok().unwrap()).collect();
-    let shortage = begin("greedy").err().unwrap();
-    assert!(capacity.end_overdue(id(), LATER, shortage).is_err());
-    let others: Vec<_> = (0..24).map(|_| obedient(begin("honest").ok().unwrap())).collect();
-    let shortage = begin("honest").err().unwrap();
-    capacity.wait_for(capacity.end_overdue(id(), LATER, shortage).unwrap()).await.unwrap();
-    assert_eq!(usize::from(honest.is_finished()) + others.iter().filter(|it| it.is_finished()).count(), 1);
-}
-
-#[tokio::test]
-async fn an_upload_that_is_told_to_end_ends_at_once_and_ends_no_other() {
-    let capacity = capacity(limits(0)).await;
-    let begin = |bytes| begun(&capacity, Duration::ZERO, bytes);
-    // All three are overdue. The last one stays although it is told to end.
-    let (one, other, stubborn) = (begin(30), begin(30), begin(40));
-    let grow =
-        |hold: &Hold| -> Result<Departures, UploadError> { capacity.end_overdue(hold.id, LATER, missing(1)) };
-    let waiting = grow(&one).unwrap();
-    let first_to_end = if other.end().is_cancelled() { &other } else { &stubborn };
-    assert!(matches!(grow(first_to_end), Err(UploadError::Overdue { .. })));
-    assert!(!one.end().is_cancelled(), "it ended the one that ended it");
-    // Now the shortage needs all others, and the waiting upload learns it while it waits.
-    let _all = capacity.end_overdue(id(), LATER, missing(100)).unwrap();
-    let waited = capacity.wait_for(waiting).now_or_never();
-    assert!(matches!(waited, Some(Err(UploadError::Overdue { .. }))), "{waited:?}");
-    drop((one, other, stubborn));
-}
-
-#[tokio::test]
-async fn uploads_that_are_told_to_end_already_make_room_before_others_are() {
-    let capacity = capacity(limits(0)).await;
-    let (worst, ending) =
-        (begun(&capacity, Duration::ZERO, 40), begun(&capacity, Duration::from_secs(10), 60));
-    ending.end().cancel();
-    capacity.end_overdue(id(), LATER, missing(30)).unwrap();
-    assert!(!worst.end().is_cancelled());
 }
