@@ -375,6 +375,7 @@ mod tests {
         assert_eq!(parse(&["4c1"]).unwrap_err(), ErrorKind::ValueValidation);
         assert_eq!(parse(&["4c1a"]).unwrap().ids, [ResourceArg::Beginning("4c1a".to_owned())]);
         assert_eq!(parse(&["4C1A"]).unwrap().ids, [ResourceArg::Beginning("4c1a".to_owned())]);
-        assert_eq!(parse(&[&ID.to_uppercase()]).unwrap().ids, [ResourceArg::Whole(ID.parse().unwrap())]);
+        let whole = ResourceArg::Whole(ResourceId::parse(ID).unwrap());
+        assert_eq!(parse(&[&ID.to_uppercase()]).unwrap().ids, [whole]);
     }
 }

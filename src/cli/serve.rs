@@ -190,8 +190,8 @@ pub struct StorageArgs {
           value_parser = at_least_one)]
     pub max_resources: usize,
 
-    /// With --upload-auth kubernetes: share of resources, room, uploads and downloads that one namespace may have
-    /// [default: 25%]
+    /// With --upload-auth kubernetes: share of resources, room, memory for owners, uploads and downloads that one
+    /// namespace may have [default: 25%]
     #[arg(long, env = "CLOAKROOM_SHARE", value_name = "PERCENT")]
     pub share: Option<Share>,
 

@@ -377,8 +377,7 @@ async fn what_cannot_be_read_is_listed_by_its_id_and_removed_by_it() {
     }
     let removed = run(&server, &["rm", "-y", &known.resource_id, &unknown.resource_id]).await;
     assert_eq!(removed.status.code(), Some(0), "{}", stderr(&removed));
-    let lines =
-        [format!("{} removed, 4 B", known.resource_id), format!("{} removed", unknown.resource_id)];
+    let lines = [format!("{} removed, 4 B", known.resource_id), format!("{} removed", unknown.resource_id)];
     assert_eq!(stdout(&removed).lines().collect::<Vec<_>>(), lines);
     assert!(!stderr(&run(&server, &["ls"]).await).contains("warning"));
 }
@@ -391,7 +390,10 @@ async fn damaged_ids_are_counted_and_their_strays_go_by_clean() {
         .change_ledger(&[format!("UPDATE resources SET id = 'no id' WHERE id = '{}'", ticket.resource_id)])
         .await;
     let listed = run(&server, &["ls"]).await;
-    for part in ["warning: the ids of 1 resource in the server's ledger are damaged", "1 bundle in the data directory"] {
+    for part in [
+        "warning: the ids of 1 resource in the server's ledger are damaged",
+        "1 bundle in the data directory",
+    ] {
         assert!(stderr(&listed).contains(part), "no “{part}” in: {}", stderr(&listed));
     }
     assert_eq!(run(&server, &["clean", "--strays"]).await.status.code(), Some(0));

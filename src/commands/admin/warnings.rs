@@ -35,9 +35,10 @@ pub(super) fn warnings(server: &ServerStatus) -> Vec<String> {
         )
     });
     let strays = (server.strays > 0).then(|| {
+        let stay = if server.damaged_ids == 0 { "they stay for --stray-age; " } else { "" };
         format!(
             "warning: {} in the data directory, {} in all, belong to no resource: the ledger may have been lost or \
-             replaced; they stay for --stray-age; put the ledger back, or remove them with cloakroom clean --strays",
+             replaced; {stay}put the ledger back, or remove them with cloakroom clean --strays",
             bundles(server.strays),
             format_size(server.stray_bytes)
         )
@@ -46,7 +47,8 @@ pub(super) fn warnings(server: &ServerStatus) -> Vec<String> {
     let held = held.map(|sweep| format!("warning: held back {}", clean::held(sweep)));
     let blind = server.watches.iter().filter(|watch| messages::is_blind(&watch.state));
     let watches = blind.map(|watch| hint(watch, server.now));
-    cluster.into_iter().chain(unreadable).chain(damaged_ids).chain(strays).chain(held).chain(watches).collect()
+    let of_ledger = unreadable.into_iter().chain(damaged_ids).chain(strays);
+    cluster.into_iter().chain(of_ledger).chain(held).chain(watches).collect()
 }
 
 /// `1 bundle`, `2 bundles`.

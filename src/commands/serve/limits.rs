@@ -15,8 +15,8 @@ use cloakroom_staging::{
 /// it.
 const RESOURCE_MEMORY_BYTES: u64 = 1 << 10;
 
-/// Memory for all resources together, out of the 512 MiB of the shipped manifests.
-const MEMORY_FOR_RESOURCES: u64 = 256 << 20;
+/// Memory for all resources and their owners, out of the 512 MiB of the shipped manifests.
+const MEMORY_FOR_RESOURCES: u64 = 320 << 20;
 
 /// The limits that the flags set. Namespaces have shares only if the API server confirms the namespace of an upload.
 pub fn resolve(
@@ -96,15 +96,17 @@ fn of_share(share: Share, limits: &Limits, data_dir: &Path) -> Option<String> {
 
 /// A warning if so many resources need more memory than the shipped manifests give.
 fn of_resources(most: usize) -> Option<String> {
+    let owners = owner_memory_bytes(most);
     let most = most as u64;
-    let memory = most.saturating_mul(RESOURCE_MEMORY_BYTES);
+    let memory = most.saturating_mul(RESOURCE_MEMORY_BYTES).saturating_add(owners);
     (memory > MEMORY_FOR_RESOURCES).then(|| {
         format!(
-            "--max-resources {most} may take {} of memory, {} for each, and the shipped manifests give 512 MiB for \
+            "--max-resources {most} may take {} of memory, {} for each and {} for their owners, and the shipped manifests give 512 MiB for \
              everything; the ledger may also have {} tombstones: give the server more memory and disk, or lower \
              --max-resources",
             format_size(memory),
             format_size(RESOURCE_MEMORY_BYTES),
+            format_size(owners),
             most.saturating_mul(TOMBSTONES_FOR_EACH as u64)
         )
     })

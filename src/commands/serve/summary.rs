@@ -59,7 +59,7 @@ fn limits(settings: &ServeSettings) -> [Line; 5] {
     let total = limits.capacity.max_total_size.map_or_else(|| "off".to_owned(), format_size);
     let share = limits.share.map_or_else(
         || "off: shares need --upload-auth kubernetes".to_owned(),
-        |share| format!("{share} of resources, room, uploads and downloads"),
+        |share| format!("{share} of resources, room, memory for owners, uploads and downloads"),
     );
     [
         ("largest bundle", format_size(limits.capacity.max_resource_size)),

@@ -49,7 +49,9 @@ fn every_value_of_the_check_stands_apart_from_its_name() {
         assert!(parts.is_some_and(|(_, value)| !value.trim().is_empty()), "“{line}” in\n{said}");
     }
     assert!(
-        said.contains("  namespace's share     25% of resources, room, uploads and downloads\n"),
+        said.contains(
+            "  namespace's share     25% of resources, room, memory for owners, uploads and downloads\n"
+        ),
         "{said}"
     );
 }
@@ -106,7 +108,7 @@ fn more_resources_than_the_memory_of_the_manifests_holds_are_warned_about() {
     let files = ServerFiles::new();
     files.warns(
         &["--max-resources", "1000000"],
-        &["976.6 MiB of memory", "1 KiB for each", "2000000 tombstones"],
+        &["1.5 GiB of memory", "1 KiB for each", "2000000 tombstones"],
     );
     assert!(files.warnings(&["--max-resources", "200000"]).is_empty());
 }

@@ -171,9 +171,11 @@ async fn the_room_of_an_unreadable_row_is_free_as_soon_as_it_is_removed() {
     let server = Administered::start_with(with_room(total)).await;
     server.app.stage(vec![b'g'; GOOD as usize]).await;
     let mut named = Vec::new();
-    for (size, column, value, charge) in
-        [(12_007, "sha256", "NULL", 12_007), (12_007, "state", "'frozen'", 12_007), (6, "size_bytes", "-1", 4096)]
-    {
+    for (size, column, value, charge) in [
+        (12_007, "sha256", "NULL", 12_007),
+        (12_007, "state", "'frozen'", 12_007),
+        (6, "size_bytes", "-1", 4096),
+    ] {
         let id = server.app.stage(vec![b'b'; size]).await.resource_id;
         server.app.change_ledger(&damage(&id, column, value)).await;
         named.push((id, column, charge));
@@ -289,6 +291,7 @@ async fn as_long_as_an_id_is_damaged_no_stray_goes_until_an_admin_says_so() {
     let status: ServerStatus = server.get("/admin/v1/status").await;
     assert_eq!((status.unreadable_resources, status.damaged_ids, status.strays), (4, 4, 4));
     assert!(status.unreadable.is_empty());
+    assert_eq!(app.download(&good).send().await.unwrap().status(), 200);
     // Far past --stray-age, and past a sweep that lists all bytes.
     app.clock.advance(Duration::from_hours(24 * 30));
     for _ in 0..101 {
@@ -352,6 +355,25 @@ async fn more_damaged_ids_than_a_page_holds_hide_no_resource() {
     assert_eq!(ids, [good.resource_id]);
     let status: ServerStatus = server.get("/admin/v1/status").await;
     assert_eq!((status.unreadable_resources, status.damaged_ids), (2500, 2500));
+}
+
+#[tokio::test]
+async fn damaged_ids_at_the_end_of_a_page_are_counted_once() {
+    let app = TestApp::start().await;
+    app.stage("jars").await;
+    // 2,500 ids, and behind each of them one that is damaged.
+    let copies = "WITH RECURSIVE numbers(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM numbers WHERE i < 2499), \
+                  ends(tail) AS (VALUES (''), ('!')) \
+                  INSERT INTO resources (id, secret_hash, state, size_bytes, sha256, owner_kind, owner_namespace, \
+                  owner_labels, created_at, unused_timeout_millis) \
+                  SELECT printf('%08x-0000-4000-8000-%012x%s', i, i, ends.tail), secret_hash, state, size_bytes, \
+                  sha256, owner_kind, owner_namespace, owner_labels, created_at, unused_timeout_millis \
+                  FROM resources, numbers, ends";
+    app.change_ledger(copies).await;
+    let server = Administered::restart(app).await;
+    let status: ServerStatus = server.get("/admin/v1/status").await;
+    assert_eq!((status.unreadable_resources, status.damaged_ids), (2500, 2500));
+    assert_eq!(server.app.staging.ready(None, 10_000).await.unwrap().len(), 2501);
 }
 
 #[tokio::test]

@@ -38,7 +38,7 @@ async fn assert_no_room(app: &TestApp, bytes: usize, says: &str) {
 }
 
 /// An upload of which the announced length and nothing else has come.
-pub async fn begun(app: &TestApp, length: usize) -> Wire {
+async fn begun(app: &TestApp, length: usize) -> Wire {
     let before = app.staging.in_flight().0;
     let mut wire = Wire::connect(app.address).await;
     wire.send(upload_head(&format!("Content-Length: {length}\r\n"))).await;
@@ -56,7 +56,7 @@ async fn begins(app: &TestApp, before: usize) {
     .await;
 }
 
-pub async fn finish(app: &TestApp, mut wire: Wire, length: usize) -> Ticket {
+async fn finish(app: &TestApp, mut wire: Wire, length: usize) -> Ticket {
     wire.send(vec![7; length]).await;
     let answer = wire.answer().await;
     assert_eq!(answer.status, 201, "{}", answer.text());

@@ -11,7 +11,6 @@ use axum::routing::post;
 use axum::{Json, Router};
 use cloakroom_cluster::{ApiServer, Reviews};
 use cloakroom_server::http::UploadAuth;
-use cloakroom_staging::NewUpload;
 use cloakroom_testing::clock::ManualClock;
 use cloakroom_testing::logs;
 use cloakroom_testing::wait::until_true;

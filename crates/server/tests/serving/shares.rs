@@ -96,7 +96,8 @@ async fn owners_have_memory_together_and_each_namespace_has_its_share_of_it() {
         }
         staged.push(app.ticket(answer).await);
     };
-    let says = "no memory for another owner of namespace “greedy”: their names and labels may have 1.95 KiB, its share";
+    let says =
+        "no memory for another owner of namespace “greedy”: their names and labels may have 2 KiB, its share";
     assert_refused(refused, 507, "insufficient-storage", says).await;
     assert_eq!(refusals(&app).await, (1, 0), "it is no lack of room");
     // For an owner that is known already, nothing is missing.
@@ -110,7 +111,7 @@ async fn owners_have_memory_together_and_each_namespace_has_its_share_of_it() {
         }
         number += 1;
     };
-    let says = "no memory for another owner: the names and labels of all owners may have 7.81 KiB, and ";
+    let says = "no memory for another owner: the names and labels of all owners may have 7.8 KiB, and ";
     assert_refused(refused, 507, "insufficient-storage", says).await;
     assert_eq!(app.delete(&staged[1]).send().await.unwrap().status(), 204);
     app.ticket(upload_for(&app, "honest-0", number, 60).await).await;

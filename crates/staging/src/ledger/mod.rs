@@ -86,10 +86,6 @@ pub trait Ledger: Send + Sync {
         charges: &[Charge],
     ) -> Result<(), LedgerError>;
 
-    /// Checks whether an upload with these charges has room. Returns [`LedgerError::NoRoom`] if an account has too
-    /// little.
-    async fn check_room(&self, charges: &[Charge]) -> Result<(), LedgerError>;
-
     /// Replaces the charges of an upload. Returns [`LedgerError::NoRoom`] if an account has too little room; then
     /// nothing changes. Returns [`LedgerError::GivenUp`] if the upload is no longer in flight.
     async fn charge(&self, id: ResourceId, lease: LeaseId, charges: &[Charge]) -> Result<(), LedgerError>;

@@ -38,20 +38,18 @@ pub struct Shortage {
     pub limit: u64,
     /// How much of it the other uploads and resources have.
     pub taken: u64,
-    /// How much more room would be needed.
-    pub missing: u64,
 }
 
 impl fmt::Display for Shortage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { account, limit, taken, missing } = self;
+        let Self { account, limit, taken } = self;
         match account {
             Account::Resources => f.write_str("all resources")?,
             Account::Bytes => f.write_str("the bytes of all resources")?,
             Account::ResourcesOf(holder) => write!(f, "the resources of {holder}")?,
             Account::BytesOf(holder) => write!(f, "the bytes of {holder}")?,
         }
-        write!(f, ": {taken} of {limit} are taken, and {missing} are missing")
+        write!(f, ": {taken} of {limit} are taken")
     }
 }
 

@@ -95,27 +95,30 @@ impl SqliteLedger {
     /// Up to `limit` ready resources with ids after `after`, in the order of their ids. There are fewer if their owners
     /// are large. The page also has the unreadable rows between them that may have been acknowledged.
     async fn ready(&self, after: Option<ResourceId>, limit: u32) -> Result<ReadyPage, LedgerError> {
-        // A row with an unknown state may have been ready. The plus keeps SQLite from using the index on the state, which
+        // A row with an unknown state may have been ready. Of those that are `deleting` only the damaged ids are of
+        // interest. The plus keeps SQLite from using the index on the state, which
         // would make it sort all rows for every page (<https://www.sqlite.org/optoverview.html>, section 6).
         let mut rows = sqlx::query(
             "SELECT * FROM resources WHERE id >= ?1 AND id IS NOT ?2 \
-             AND +state IS NOT 'pending' AND +state IS NOT 'deleting' AND +state IS NOT 'deleted' ORDER BY id",
+             AND +state IS NOT 'pending' AND +state IS NOT 'deleted' ORDER BY id",
         )
         .bind(after.map(|id| id.to_string()).unwrap_or_default())
         .bind(after.map(|id| id.to_string()))
         .fetch(&self.readers);
         let mut page = ReadyPage::default();
-        let (mut read, mut bytes) = (0, 0);
+        let (mut read, mut bytes, mut damaged_ids) = (0, 0, 0);
         while let Some(row) = rows.next().await {
             let row = row?;
-            // A page must end with an id from which the next one can begin. So rows with damaged ids do not end it.
+            // A page must end with an id from which the next one can begin. So rows with damaged ids do not end it, and
+            // those behind its last id belong to the next page, which reads them again.
             let Ok(id) = row::id(&row) else {
-                page.damaged_ids += 1;
+                damaged_ids += 1;
                 continue;
             };
             if read == limit || bytes > LARGEST_PAGE_BYTES {
                 return Ok(page);
             }
+            page.damaged_ids += std::mem::take(&mut damaged_ids);
             (page.next, read) = (Some(id), read + 1);
             match row::resource(id, &row) {
                 Ok(resource) => {
@@ -123,9 +126,11 @@ impl SqliteLedger {
                     bytes += ready.as_ref().map_or(0, |ready| ready.data.owner.memory_bytes());
                     page.resources.extend(ready);
                 }
+                Err(unreadable) if unreadable.state == Some(State::Deleting) => {}
                 Err(unreadable) => page.unreadable.push(unreadable),
             }
         }
+        page.damaged_ids += damaged_ids;
         page.next = None;
         Ok(page)
     }
@@ -216,10 +221,6 @@ impl Ledger for SqliteLedger {
     ) -> Result<(), LedgerError> {
         self.memory.charge(lease, charges).map_err(LedgerError::NoRoom)?;
         self.change(Operation::Begin(pending, lease)).await.map(drop)
-    }
-
-    async fn check_room(&self, charges: &[Charge]) -> Result<(), LedgerError> {
-        self.memory.check_room(charges).map_err(LedgerError::NoRoom)
     }
 
     async fn charge(&self, id: ResourceId, lease: LeaseId, charges: &[Charge]) -> Result<(), LedgerError> {

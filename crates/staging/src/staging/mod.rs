@@ -31,15 +31,13 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
-use crate::ledger::{
-    Epoch, Ledger, LedgerError, Stored, Unreadable, UnreadableRow, WatchScope,
-};
+use crate::ledger::{Epoch, Ledger, LedgerError, Stored, Unreadable, UnreadableRow, WatchScope};
 use crate::store::Storage;
 use capacity::Capacity;
 use cloakroom_core::clock::{Clock, Readings, SteadyTime};
 use cloakroom_core::metrics::Metrics;
 use cloakroom_core::resource::{
-    DeletionReason, Ending, Ready, Resource, ResourceId, ResourceSecret, State,
+    DeletionReason, Ending, Owner, Ready, Resource, ResourceId, ResourceSecret, State,
 };
 use lease::Leases;
 use stock::CountedStates;

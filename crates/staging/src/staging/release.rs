@@ -8,9 +8,7 @@ use tracing::Instrument as _;
 use super::{AccessError, Parts, Staging};
 use crate::ledger::{Authority, Condition, Deletion, LedgerError};
 use crate::store::StoreError;
-use cloakroom_core::resource::{
-    BlobKey, DeletionReason, Ready, Resource, ResourceId, ResourceSecret, State,
-};
+use cloakroom_core::resource::{BlobKey, DeletionReason, Ready, Resource, ResourceId, ResourceSecret, State};
 use cloakroom_core::text::chain;
 
 impl Staging {

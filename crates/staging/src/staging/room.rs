@@ -75,7 +75,12 @@ impl Parts {
         Ok(self.ledger.charge(hold.id(), lease.id(), &charges).await?)
     }
 
-    pub(super) async fn pass_to(&self, hold: &Hold, lease: &Lease, holder: &Holder) -> Result<(), UploadError> {
+    pub(super) async fn pass_to(
+        &self,
+        hold: &Hold,
+        lease: &Lease,
+        holder: &Holder,
+    ) -> Result<(), UploadError> {
         let free = self.free_on_disk().await?;
         let before = hold.pass_to(Some(holder.clone()))?;
         let outcome = self.recharge(hold, lease, hold.reserved(), free).await;

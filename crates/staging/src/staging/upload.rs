@@ -72,7 +72,7 @@ pub struct Upload {
 
 struct Progress {
     writer: CountedWriter,
-    /// Dropped before the place: an upload that waits for the place needs the room as well.
+    /// Dropped before the place: an upload that takes the place needs the room as well.
     lease: Lease,
     hold: Hold,
 }

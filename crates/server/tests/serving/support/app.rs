@@ -20,9 +20,7 @@ use cloakroom_server::owners::{NoCluster, Owners};
 use cloakroom_server::shutdown::Shutdown;
 use cloakroom_staging::ledger::{Ledger, SqliteLedger};
 use cloakroom_staging::store::{DataDirectory, DiskStore, Storage, StoreError};
-use cloakroom_staging::{
-    AccessError, CapacityLimits, Limits, Recovered, Staging, StraysGo,
-};
+use cloakroom_staging::{AccessError, CapacityLimits, Limits, Recovered, Staging, StraysGo};
 use cloakroom_testing::clock::ManualClock;
 use cloakroom_testing::logs;
 use cloakroom_testing::wait::until_true;

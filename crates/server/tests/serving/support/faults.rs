@@ -8,7 +8,7 @@ use bytes::Bytes;
 use cloakroom_core::resource::{BlobKey, Owner, Resource, ResourceId, State, UploadHandle};
 use cloakroom_staging::ledger::{
     Account, Authority, Charge, Completion, Deletion, Epoch, GivenUp, LeaseId, Ledger, LedgerError, Listed,
-    Observation, OwnerMemory, PendingResource, Stored, Stray, Taken, Unreadable, UnreadableRow, WatchScope,
+    Observation, OwnerMemory, PendingResource, Stored, Stray, Taken, Unreadable, WatchScope,
 };
 use cloakroom_staging::store::{
     Begun, BlobFacts, BlobStore, BlobWriter, LocalDisk, Space, Storage, StoreError, StoredBlob,
@@ -23,8 +23,6 @@ use tokio::time::timeout;
 pub enum Step {
     /// How much room is taken; asked only if there are shares.
     LedgerCharged,
-    /// Whether there is room; asked only if this server has no place for another upload.
-    LedgerCheckRoom,
     LedgerBegin,
     StoreBegin,
     LedgerNoteHandle,
@@ -221,10 +219,6 @@ impl Ledger for FaultyLedger {
         charges: &[Charge],
     ) -> Result<(), LedgerError> {
         self.faults.of_ledger(Step::LedgerBegin, self.inner.begin(pending, lease, charges)).await
-    }
-
-    async fn check_room(&self, charges: &[Charge]) -> Result<(), LedgerError> {
-        self.faults.of_ledger(Step::LedgerCheckRoom, self.inner.check_room(charges)).await
     }
 
     async fn charge(&self, id: ResourceId, lease: LeaseId, charges: &[Charge]) -> Result<(), LedgerError> {

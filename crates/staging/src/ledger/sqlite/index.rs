@@ -209,12 +209,11 @@ impl Entries {
     /// Takes in a row that was read. Owner and size of a resource never change, so a known owner stays.
     fn take(&mut self, resource: Resource<Ready>) {
         let life = resource.life();
-        match self.ready.get_mut(&resource.id) {
-            Some(entry) => entry.life = life,
-            None => {
-                let Ready { owner, bundle, .. } = resource.data;
-                self.insert(resource.id, owner, bundle.size_bytes, life);
-            }
+        if let Some(entry) = self.ready.get_mut(&resource.id) {
+            entry.life = life;
+        } else {
+            let Ready { owner, bundle, .. } = resource.data;
+            self.insert(resource.id, owner, bundle.size_bytes, life);
         }
     }
 }

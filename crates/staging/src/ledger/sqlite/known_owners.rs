@@ -90,7 +90,8 @@ mod tests {
     #[test]
     fn equal_owners_are_kept_once_and_counted_for_their_namespace() {
         let mut known = KnownOwners::default();
-        let one = bytes_of(&owner("demo", "a")) as u64;
+        let bytes = bytes_of(&owner("demo", "a"));
+        let one = bytes as u64;
         let first = known.keep(owner("demo", "a"));
         assert!(Arc::ptr_eq(&first, &known.keep(owner("demo", "a"))));
         let memory = |needed, taken, taken_in_namespace| OwnerMemory { needed, taken, taken_in_namespace };
@@ -101,7 +102,7 @@ mod tests {
         known.let_go(&first);
         assert_eq!(known.memory(&first), memory(0, 2 * one, one), "one of two is still there");
         known.let_go(&first);
-        assert_eq!((known.memory(&first), known.most_bytes()), (memory(one, one, 0), one as usize));
+        assert_eq!((known.memory(&first), known.most_bytes()), (memory(one, one, 0), bytes));
         known.let_go(&other);
         assert_eq!((known.bytes, known.counts.len(), known.bytes_in.len()), (0, 0, 0));
     }

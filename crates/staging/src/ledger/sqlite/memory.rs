@@ -60,10 +60,6 @@ impl Memory {
         self.rooms().charge(lease, charges)
     }
 
-    pub(super) fn check_room(&self, charges: &[Charge]) -> Result<(), Shortage> {
-        self.rooms().check(None, charges)
-    }
-
     pub(super) fn charged(&self, account: &Account) -> u64 {
         self.rooms().of(account)
     }

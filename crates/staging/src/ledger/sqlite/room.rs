@@ -22,15 +22,14 @@ pub(super) struct Rooms {
 impl Rooms {
     /// Returns the first account that has too little room for these charges. The charges replace what the upload of
     /// `lease` already holds.
-    pub(super) fn check(&self, lease: Option<LeaseId>, charges: &[Charge]) -> Result<(), Shortage> {
-        let own = lease.and_then(|lease| self.held.get(&lease));
+    fn check(&self, lease: LeaseId, charges: &[Charge]) -> Result<(), Shortage> {
+        let own = self.held.get(&lease);
         for Charge { account, amount, limit } in charges {
             let Some(limit) = *limit else { continue };
             let own = own.into_iter().flatten().find(|(held, _)| held == account).map_or(0, |(_, own)| *own);
             let taken = self.of(account).saturating_sub(own);
-            let missing = taken.saturating_add(*amount).saturating_sub(limit);
-            if missing > 0 {
-                return Err(Shortage { account: account.clone(), limit, taken, missing });
+            if taken.saturating_add(*amount) > limit {
+                return Err(Shortage { account: account.clone(), limit, taken });
             }
         }
         Ok(())
@@ -38,7 +37,7 @@ impl Rooms {
 
     /// Replaces what the upload of `lease` holds. If one account has too little room, nothing changes.
     pub(super) fn charge(&mut self, lease: LeaseId, charges: &[Charge]) -> Result<(), Shortage> {
-        self.check(Some(lease), charges)?;
+        self.check(lease, charges)?;
         self.release(lease);
         let held: Vec<_> = charges.iter().map(|charge| (charge.account.clone(), charge.amount)).collect();
         self.add(&held);

@@ -134,7 +134,7 @@ fn known_namespace(row: &SqliteRow) -> Option<String> {
 }
 
 /// The owner of a row; `None` before the row is ready, and for a tombstone.
-pub(super) fn owner(row: &SqliteRow) -> Result<Option<Owner>, Damaged> {
+fn owner(row: &SqliteRow) -> Result<Option<Owner>, Damaged> {
     let kind: Option<&str> = get(row, "owner_kind")?;
     let namespace: Option<&str> = get(row, "owner_namespace")?;
     let labels: Option<&str> = get(row, "owner_labels")?;

@@ -6,8 +6,8 @@ use crate::staging::Share;
 use cloakroom_core::resource::{Holder, Owner};
 
 impl Capacity {
-    /// The charges of an upload of `holder` that may bring `bytes`. Shares come first: if the holder's own share is too
-    /// small, no upload of another holder needs to end.
+    /// The charges of an upload of `holder` that may bring `bytes`. Shares come first, because a used-up share concerns
+    /// only its holder.
     pub(in crate::staging) async fn charges(
         &self,
         holder: Option<&Holder>,

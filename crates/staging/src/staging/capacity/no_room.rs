@@ -128,7 +128,7 @@ impl NoRoom {
 
 impl From<Shortage> for NoRoom {
     fn from(shortage: Shortage) -> Self {
-        let Shortage { account, limit, taken, .. } = shortage;
+        let Shortage { account, limit, taken } = shortage;
         match account {
             Account::Resources => Self::Resources { limit },
             Account::Bytes => Self::Total { limit, taken },

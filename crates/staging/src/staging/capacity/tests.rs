@@ -1,6 +1,6 @@
-use super::hold::STEP_BYTES;
 use std::time::Duration;
 
+use super::hold::STEP_BYTES;
 use super::*;
 use crate::ledger::{Account, SqliteLedger};
 use crate::staging::Share;
