@@ -54,7 +54,10 @@ fn a_disk_without_inodes_is_not_called_full() {
         };
         let problem: Problem = serde_json::from_str(&refused.text().await.unwrap()).unwrap();
         assert_eq!((problem.status, problem.code.as_str()), (507, "insufficient-storage"), "{problem:?}");
-        assert!(problem.detail.contains("no inode left") && !problem.detail.contains("full"), "{problem:?}");
+        assert!(
+            problem.detail.contains("no inode left") && !problem.detail.contains("is full"),
+            "{problem:?}"
+        );
         server.signal("TERM");
         assert!(server.wait().success());
     });
@@ -93,7 +96,7 @@ fn a_disk_that_becomes_read_only_is_named_and_what_is_staged_is_served() {
         assert_eq!(listed.status.code(), Some(0), "{}", stderr(&listed));
         let shown = administer(&server, &tokens, &["show", &ticket.resource_id]);
         assert_eq!(shown.status.code(), Some(0), "{}", stderr(&shown));
-        assert!(server.log().contains("the data directory cannot be written"), "{}", server.log());
+        assert!(server.log().contains("the storage cannot be written"), "{}", server.log());
 
         in_its_mounts(&server, "umount -l \"$0/incoming\" \"$0/bundles\" \"$0/reserve\"", &data);
         let cleaned = administer(&server, &tokens, &["clean"]);

@@ -17,7 +17,7 @@ use cloakroom_server::descriptors::Allotment;
 use cloakroom_server::http::Edge;
 use cloakroom_staging::Place;
 use cloakroom_staging::ledger::{LedgerError, SqliteLedger};
-use cloakroom_staging::store::{DataDirectory, DiskStore, LocalDisk as _, Storage, StoreError};
+use cloakroom_staging::store::{DataDirectory, DiskError, DiskStore, LocalDisk as _, Storage};
 
 /// How long the server waits until another process releases the data directory. This is more than twice the time that
 /// the shipped pod has to end.
@@ -108,18 +108,18 @@ async fn open_ledger(
 }
 
 /// Fits the advice in the error to the place of the server: in a pod or not.
-pub fn in_surroundings(error: StoreError) -> StoreError {
+pub fn in_surroundings(error: DiskError) -> DiskError {
     if Pod::of_environment().is_some() { error.in_a_pod() } else { error }
 }
 
 /// Opens the data directory. While another process uses it, waits up to `patience`.
-async fn data_directory(path: &Path, patience: Duration) -> Result<DataDirectory, StoreError> {
+async fn data_directory(path: &Path, patience: Duration) -> Result<DataDirectory, DiskError> {
     let began = Instant::now();
     let mut is_waiting = false;
     loop {
         let opened = DataDirectory::open(path);
         match opened {
-            Err(StoreError::Locked { .. }) if began.elapsed() < patience => {
+            Err(DiskError::Locked { .. }) if began.elapsed() < patience => {
                 if !is_waiting {
                     tracing::info!(
                         "waiting for the data directory {}: another process uses it; this one gives up after {} s",
@@ -171,7 +171,7 @@ mod tests {
             drop(held);
         };
         let (taken, ()) = tokio::join!(taking, letting_go);
-        assert!(matches!(DataDirectory::check(folder.path()), Err(StoreError::Locked { .. })));
+        assert!(matches!(DataDirectory::check(folder.path()), Err(DiskError::Locked { .. })));
         drop(taken.unwrap());
     }
 }

@@ -101,27 +101,27 @@ impl ApiError {
             .with_header(RETRY_AFTER, HeaderValue::from_static("1"))
     }
 
-    /// The server has as many files open as it may.
-    fn out_of_descriptors(error: &dyn Error) -> Self {
-        tracing::warn!(error = %chain(error), "too many files are open");
+    /// The storage takes no further call now, or as many files are open as may be.
+    fn throttled(error: &dyn Error) -> Self {
+        tracing::warn!(error = %chain(error), "the storage takes no further call");
         Self::try_again(
             Code::Overloaded,
-            "this server has as many files open as it may: try again in a moment",
+            "this server's storage takes no further call, or as many files are open as may be: try again in a moment",
         )
     }
 
-    /// The disk answers no calls.
-    fn stuck(error: &dyn Error) -> Self {
-        tracing::error!(error = %chain(error), "the disk does not answer");
+    /// The storage answers no calls.
+    fn unavailable(error: &dyn Error) -> Self {
+        tracing::error!(error = %chain(error), "the storage does not answer");
         Self::try_again(
             Code::Overloaded,
-            "this server's disk does not answer: try again later; its admin must find out why it hangs",
+            "this server's storage does not answer: try again later; its admin must find out why",
         )
     }
 
-    /// The disk is read-only or fails. This may pass, so the client may try again; the log has the error.
+    /// The storage is read-only or fails. This may pass, so the client may try again; the log has the error.
     fn not_writable(error: &dyn Error) -> Self {
-        tracing::error!(error = %chain(error), "the data directory cannot be written");
+        tracing::error!(error = %chain(error), "the storage cannot be written");
         Self::try_again(Code::NotWritable, error.to_string())
     }
 
@@ -172,15 +172,12 @@ impl From<UploadError> for ApiError {
                 return Self { is_share, ..Self::try_again(Code::Overloaded, error.to_string()) };
             }
             UploadError::GivenUp => return Self::try_again(Code::Overloaded, error.to_string()),
-            UploadError::NoRoom(_) | UploadError::DiskFull(_) | UploadError::OutOfInodes(_) => {
-                Code::InsufficientStorage
-            }
+            UploadError::NoRoom(_) | UploadError::Full { .. } => Code::InsufficientStorage,
             UploadError::NotWritable(_) => return Self::not_writable(&error),
             UploadError::DigestMismatch => Code::DigestMismatch,
             UploadError::WrongLength { .. } => Code::IncompleteBody,
-            UploadError::Store(StoreError::OutOfDescriptors { .. })
-            | UploadError::Ledger(LedgerError::OutOfDescriptors) => return Self::out_of_descriptors(&error),
-            UploadError::Store(StoreError::Stuck) => return Self::stuck(&error),
+            UploadError::Store(StoreError::Throttled(_))
+            | UploadError::Ledger(LedgerError::OutOfDescriptors) => return Self::throttled(&error),
             // The server ends for that, and says why in its log.
             UploadError::Store(StoreError::Replaced(_)) | UploadError::Ledger(LedgerError::Replaced(_)) => {
                 return Self::shutting_down();
@@ -212,9 +209,9 @@ impl From<AccessError> for ApiError {
             AccessError::TooManyDownloads | AccessError::TooManyDownloadsOf { .. } => {
                 Self::try_again(Code::Overloaded, error.to_string())
             }
-            AccessError::Store(StoreError::OutOfDescriptors { .. })
-            | AccessError::Ledger(LedgerError::OutOfDescriptors) => Self::out_of_descriptors(&error),
-            AccessError::Store(StoreError::Stuck) => Self::stuck(&error),
+            AccessError::Store(StoreError::Throttled(_))
+            | AccessError::Ledger(LedgerError::OutOfDescriptors) => Self::throttled(&error),
+            AccessError::Store(StoreError::Unavailable(_)) => Self::unavailable(&error),
             // The server ends for that, and says why in its log.
             AccessError::Store(StoreError::Replaced(_)) | AccessError::Ledger(LedgerError::Replaced(_)) => {
                 Self::shutting_down()
@@ -223,7 +220,7 @@ impl From<AccessError> for ApiError {
                 tracing::warn!(error = %chain(&error), "change refused");
                 Self::new(Code::InsufficientStorage, error.to_string())
             }
-            AccessError::NotWritable(_) => Self::not_writable(&error),
+            AccessError::NotWritable(_) | AccessError::Denied(_) => Self::not_writable(&error),
             // The log has the cause since the row was set aside.
             AccessError::SetAside { .. } => Self::new(Code::Internal, error.to_string()),
             AccessError::BytesLost { .. } | AccessError::Store(_) | AccessError::Ledger(_) => {

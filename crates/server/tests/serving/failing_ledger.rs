@@ -18,6 +18,28 @@ async fn readiness(app: &TestApp) -> u16 {
 }
 
 #[tokio::test]
+async fn a_store_that_does_not_answer_is_told_with_when_to_try_again_and_before_the_body() {
+    let app = TestApp::start().await;
+    let ticket = app.stage("jars").await;
+    let again = |response: &reqwest::Response| response.headers().get("retry-after").is_some();
+    for step in [Step::StoreBegin, Step::StoreWrite, Step::StoreCommit, Step::LedgerBegin] {
+        app.faults.set(step, Fault::Away);
+        let refused = app.put("", vec![7; 100_000]).send().await.unwrap();
+        assert_eq!((refused.status().as_u16(), again(&refused)), (503, true), "{step:?}");
+        app.faults.clear();
+        app.sweep().await;
+    }
+    for request in [app.download(&ticket), app.delete(&ticket)] {
+        app.faults.set(Step::StoreOpen, Fault::Away);
+        app.faults.set(Step::LedgerCondemn, Fault::Away);
+        let refused = request.send().await.unwrap();
+        assert_eq!((refused.status().as_u16(), again(&refused)), (503, true));
+        app.faults.clear();
+    }
+    assert_eq!(app.download(&ticket).send().await.unwrap().text().await.unwrap(), "jars");
+}
+
+#[tokio::test]
 async fn what_cannot_be_written_down_is_served_and_noted_later() {
     let app = TestApp::start().await;
     let (used, unused) = (app.stage("jars").await, app.stage("others").await);
@@ -101,7 +123,7 @@ async fn a_read_only_disk_is_told_to_all_who_would_change_something_in_the_same_
     answers.push(problem(server.ask(Method::POST, "/admin/v1/sweeps").await).await);
     for answer in &answers {
         assert_eq!((answer.status, answer.code.as_str()), (503, "not-writable"), "{answer:?}");
-        assert!(answer.detail.contains("cannot write to its data directory"), "{answer:?}");
+        assert!(answer.detail.contains("cannot write to its storage"), "{answer:?}");
         assert_eq!(answer.detail, answers[0].detail);
     }
     assert_eq!(server.app.download(&kept).send().await.unwrap().status(), 200);

@@ -338,9 +338,12 @@ pub enum LedgerError {
     /// The database cannot open a file that it needs: the limit of open files is reached.
     #[error("the ledger cannot open a file that it needs: too many are open")]
     OutOfDescriptors,
-    /// The file system is read-only, the disk fails, or another process has locked the database.
+    /// The file system is read-only, or the disk fails.
     #[error("the ledger cannot be written")]
     NotWritable(#[source] Cause),
+    /// Another process has locked the database for longer than a change may wait.
+    #[error("the ledger cannot be used at the moment")]
+    Unavailable(#[source] Cause),
     /// A rule of the table forbids the change, because the row has a value that this server does not write.
     #[error("the ledger refuses the change, because of a value that is already in the row")]
     Refused(#[source] Cause),

@@ -47,7 +47,7 @@ impl Staging {
             return Err(AccessError::NotFound);
         }
         lease.taken();
-        match self.parts.storage.blobs.open(BlobKey::of(id)).await? {
+        match self.parts.storage.blobs.open(BlobKey::of(id)).await.map_err(AccessError::Store)? {
             Some(blob) if blob.size_bytes() == resource.data.bundle.size_bytes => {
                 Ok(Download { resource, blob, lease, transfer })
             }

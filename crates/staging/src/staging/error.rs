@@ -4,13 +4,14 @@ use jiff::Timestamp;
 
 use super::NoRoom;
 use crate::ledger::{LEASE_TIME, LedgerError, UnreadableRow};
-use crate::store::StoreError;
+use crate::store::{Cause, StoreError};
 use cloakroom_core::resource::{DeletionReason, Ending, Holder, ResourceId, State};
 use cloakroom_core::size::format_size;
 
 /// An upload, a deletion and a sweep use the same words. A later sweep finishes the steps that were begun.
-const NOT_WRITABLE: &str = "the server cannot write to its data directory: the disk is read-only, or it fails; what is \
-    staged can still be downloaded; the server's log has the cause, and its admin must make the disk writable again";
+const NOT_WRITABLE: &str = "the server cannot write to its storage, which is read-only, fails or does not answer; what is \
+    staged can be downloaded if the storage can be read; the server's log has the cause, and its admin must make the storage \
+    writable again";
 
 /// An upload was refused, or failed. Nothing of it is kept.
 #[derive(Debug, thiserror::Error)]
@@ -24,17 +25,18 @@ pub enum UploadError {
     /// There is no room for the bundle.
     #[error(transparent)]
     NoRoom(#[from] NoRoom),
-    /// The disk became full while the bytes arrived.
+    /// The storage became full while the bytes arrived.
     #[error(
-        "the server's disk is full: nothing of this upload was kept; free some space or give the server a larger volume"
+        "the server can store no more, because {what}: nothing of this upload was kept; delete what is no longer needed, or \
+         give the server more"
     )]
-    DiskFull(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The disk can hold no more files, whatever its free room is.
-    #[error(
-        "the server's disk can hold no more files, because its file system has no inode left: nothing of this upload was \
-         kept; delete what is no longer used, or give the server a file system with more inodes"
-    )]
-    OutOfInodes(#[source] Box<dyn std::error::Error + Send + Sync>),
+    Full {
+        /// What is used up.
+        what: &'static str,
+        /// The failure.
+        #[source]
+        source: Cause,
+    },
     /// The bytes have another digest than the client announced.
     #[error(
         "the bytes that arrived have another SHA-256 than the digest header announced: nothing was kept; send them again"
@@ -54,9 +56,9 @@ pub enum UploadError {
          kept; send it again", LEASE_TIME.as_secs()
     )]
     GivenUp,
-    /// The disk is read-only, or it fails.
+    /// The storage is read-only, or it fails.
     #[error("{}", NOT_WRITABLE)]
-    NotWritable(#[source] Box<dyn std::error::Error + Send + Sync>),
+    NotWritable(#[source] Cause),
     /// The store failed in another way.
     #[error("the bundle could not be stored")]
     Store(#[source] StoreError),
@@ -68,9 +70,8 @@ pub enum UploadError {
 impl From<StoreError> for UploadError {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::Full { .. } => Self::DiskFull(error.into()),
-            StoreError::OutOfInodes { .. } => Self::OutOfInodes(error.into()),
-            StoreError::ReadOnly { .. } => Self::NotWritable(error.into()),
+            StoreError::Full { what, source } => Self::Full { what, source },
+            StoreError::Denied(_) | StoreError::Unavailable(_) => Self::NotWritable(error.into()),
             error => Self::Store(error),
         }
     }
@@ -79,8 +80,8 @@ impl From<StoreError> for UploadError {
 impl From<LedgerError> for UploadError {
     fn from(error: LedgerError) -> Self {
         match error {
-            LedgerError::Full => Self::DiskFull(error.into()),
-            LedgerError::NotWritable(_) => Self::NotWritable(error.into()),
+            LedgerError::Full => Self::Full { what: "the disk is full", source: error.into() },
+            LedgerError::NotWritable(_) | LedgerError::Unavailable(_) => Self::NotWritable(error.into()),
             LedgerError::GivenUp { .. } => Self::GivenUp,
             LedgerError::NoRoom(shortage) => Self::NoRoom(shortage.into()),
             error => Self::Ledger(error),
@@ -122,14 +123,17 @@ pub enum AccessError {
         limit: u64,
     },
     /// The ledger has the resource, but the store does not have its bytes.
-    #[error("the bytes of resource {id} are missing from the data directory")]
+    #[error("the bytes of resource {id} are missing from the server's storage")]
     BytesLost {
         /// The id of the resource.
         id: ResourceId,
     },
-    /// The disk is read-only, or it fails.
+    /// The store or the ledger cannot be written.
     #[error("{}", NOT_WRITABLE)]
-    NotWritable(#[source] Box<dyn std::error::Error + Send + Sync>),
+    NotWritable(#[source] Cause),
+    /// The store does not allow the deletion.
+    #[error("{}", NOT_WRITABLE)]
+    Denied(#[source] Cause),
     /// The store failed in another way.
     #[error("the bundle could not be read")]
     Store(#[source] StoreError),
@@ -162,12 +166,36 @@ impl AccessError {
         Self::Gone { id, deleted: Some((ending.at, ending.reason)) }
     }
 
-    /// Whether the error concerns only one resource. Work on many resources then continues with the others.
-    pub fn is_of_one(&self) -> bool {
-        match self {
-            Self::Store(error) => !matches!(error, StoreError::Replaced(_) | StoreError::Stuck),
-            _ => matches!(self, Self::SetAside { .. } | Self::Ledger(LedgerError::Refused(_))),
+    /// Whether the row concerns only one resource, whatever others have.
+    fn is_of_row(&self) -> bool {
+        matches!(self, Self::SetAside { .. } | Self::Ledger(LedgerError::Refused(_)))
+    }
+
+    /// Whether the store failed in a way that may concern only one resource: it may be held there, or damaged.
+    fn may_be_of_one(&self) -> bool {
+        matches!(self, Self::Denied(_) | Self::Store(StoreError::Full { .. } | StoreError::Fault(_)))
+    }
+}
+
+/// Failures of the store in a row, each with another resource. Work on many resources goes on after them, because they may
+/// concern these alone, until there are so many that the store itself must be the reason.
+#[derive(Debug, Default)]
+pub struct FailuresInARow(u8);
+
+/// After so many failures in a row work ends.
+const MOST_IN_A_ROW: u8 = 10;
+
+impl FailuresInARow {
+    /// Takes what came of one resource. Returns the error if the work must end: the store cannot be used, the ledger failed,
+    /// or too many resources in a row had a failure.
+    pub fn take<T>(&mut self, result: Result<T, AccessError>) -> Result<Result<T, AccessError>, AccessError> {
+        match &result {
+            Ok(_) => self.0 = 0,
+            Err(error) if error.is_of_row() => {}
+            Err(error) if error.may_be_of_one() && self.0 + 1 < MOST_IN_A_ROW => self.0 += 1,
+            Err(_) => return result.map(Ok),
         }
+        Ok(result)
     }
 }
 
@@ -182,7 +210,7 @@ impl From<LedgerError> for AccessError {
     fn from(error: LedgerError) -> Self {
         match error {
             LedgerError::Full => Self::DiskFull,
-            LedgerError::NotWritable(_) => Self::NotWritable(error.into()),
+            LedgerError::NotWritable(_) | LedgerError::Unavailable(_) => Self::NotWritable(error.into()),
             // A deleted resource is gone, whatever else in its row cannot be read.
             LedgerError::Unreadable(UnreadableRow {
                 id,
@@ -197,10 +225,49 @@ impl From<LedgerError> for AccessError {
 
 impl From<StoreError> for AccessError {
     fn from(error: StoreError) -> Self {
-        if matches!(error, StoreError::ReadOnly { .. }) {
-            Self::NotWritable(error.into())
-        } else {
-            Self::Store(error)
+        match error {
+            StoreError::Denied(_) => Self::Denied(error.into()),
+            StoreError::Unavailable(_) => Self::NotWritable(error.into()),
+            error => Self::Store(error),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn failed(error: StoreError) -> Result<(), AccessError> {
+        Err(error.into())
+    }
+
+    #[test]
+    fn work_on_many_resources_ends_at_the_tenth_failure_in_a_row() {
+        let mut failures = FailuresInARow::default();
+        let mut goes_on = |result| failures.take(result).is_ok();
+        for kind in [StoreError::Fault, StoreError::Denied] {
+            for _ in 0..9 {
+                assert!(goes_on(failed(kind("of this one".into()))));
+                // Damage to a row says nothing of the store.
+                let damaged = LedgerError::Refused(Arc::new(std::io::Error::other("damaged")));
+                assert!(goes_on(Err(damaged.into())));
+            }
+            assert!(goes_on(Ok(())));
+        }
+        for _ in 0..9 {
+            assert!(goes_on(failed(StoreError::Full { what: "it is full", source: "full".into() })));
+        }
+        assert!(!goes_on(failed(StoreError::Fault("of all".into()))));
+    }
+
+    #[test]
+    fn work_on_many_resources_ends_at_once_if_the_store_or_the_ledger_cannot_be_used() {
+        let ends = |result| FailuresInARow::default().take::<()>(result).is_err();
+        assert!(ends(failed(StoreError::Unavailable("no route".into()))));
+        assert!(ends(failed(StoreError::Throttled("slow down".into()))));
+        assert!(ends(Err(LedgerError::Unavailable(Arc::new(std::io::Error::other("locked"))).into())));
+        assert!(ends(Err(LedgerError::Full.into())));
     }
 }

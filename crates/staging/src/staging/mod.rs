@@ -45,7 +45,7 @@ use transfers::Transfers;
 
 pub use capacity::{CapacityLimits, LEAST_CHARGE, NoRoom};
 pub use download::Download;
-pub use error::{AccessError, UploadError};
+pub use error::{AccessError, FailuresInARow, UploadError};
 pub use recover::Recovered;
 pub use share::{Share, ShareError};
 pub use strays::StraysGo;
@@ -235,7 +235,7 @@ impl Staging {
     /// ticket failed, that same look-up is tried again. A full disk, or a ledger that cannot be written, is no failure
     /// here.
     pub async fn check_readable(&self) -> Result<(), AccessError> {
-        self.parts.storage.blobs.check().await?;
+        self.parts.storage.blobs.check().await.map_err(AccessError::Store)?;
         let failed = *self.parts.failed_look_up();
         let probe =
             failed.map_or_else(|| ResourceId::parse(PROBE_ID).map_err(|_| AccessError::NotFound), Ok)?;

@@ -1,6 +1,7 @@
 //! Finishes what a crash or a failure interrupted.
 
-use super::{AccessError, Parts, Staging, StraysGo};
+use super::upload::tell_of_broken_upload;
+use super::{AccessError, FailuresInARow, Parts, Staging, StraysGo};
 use crate::ledger::{Authority, Epoch};
 use cloakroom_core::resource::{BlobKey, ResourceId, State};
 use cloakroom_core::text::chain;
@@ -60,47 +61,40 @@ impl Staging {
 
 impl Parts {
     async fn give_up_interrupted(&self, term: Epoch) -> Result<u64, AccessError> {
-        let mut given_up = 0;
+        let (mut given_up, mut failures) = (0, FailuresInARow::default());
         for id in self.all_in(State::Pending).await? {
-            given_up += u64::from(self.give_up_interrupted_one(id, term).await);
+            match failures.take(self.give_up_interrupted_one(id, term).await)? {
+                Ok(is_given_up) => given_up += u64::from(is_given_up),
+                Err(error) => tell_of_broken_upload(id, &error),
+            }
         }
         Ok(given_up)
     }
 
     /// Gives up an upload that has no live lease. If another process began it, a whole bundle stays: the ledger may be an
     /// earlier copy, and may have lost that it was acknowledged. Without its row it is a stray.
-    async fn give_up_interrupted_one(&self, id: ResourceId, term: Epoch) -> bool {
+    async fn give_up_interrupted_one(&self, id: ResourceId, term: Epoch) -> Result<bool, AccessError> {
+        let (key, by) = (BlobKey::of(id), Authority::Cleaner(term));
         if self.own_uploads().contains(&id) {
-            return self.give_up(id, Authority::Cleaner(term)).await;
+            return self.remove_unacknowledged(id, by).await;
         }
-        let key = BlobKey::of(id);
-        let given_up = async {
-            let by = Authority::Cleaner(term);
-            let Some(given_up) = self.ledger.give_up(id, by).await? else { return Ok(false) };
-            if self.storage.blobs.facts(key).await?.is_none() {
-                self.storage.blobs.abort(key, given_up.handle.as_ref()).await?;
-            }
-            self.ledger.bury(id).await?;
-            Ok::<bool, AccessError>(true)
-        };
-        given_up.await.unwrap_or_else(|error| {
-            tracing::warn!(
-                resource_id = %id, error = %chain(&error), "could not clean up a broken upload; the next sweep will"
-            );
-            false
-        })
+        let Some(given_up) = self.ledger.give_up(id, by).await? else { return Ok(false) };
+        if self.storage.blobs.facts(key).await?.is_none() {
+            self.storage.blobs.abort(key, given_up.handle.as_ref()).await?;
+        }
+        self.ledger.bury(id).await?;
+        Ok(true)
     }
 
     async fn finish_deletions(&self) -> Result<u64, AccessError> {
-        let mut finished = 0;
+        let (mut finished, mut failures) = (0, FailuresInARow::default());
         for id in self.all_in(State::Deleting).await? {
-            match self.finish_deletion(id).await {
+            match failures.take(self.finish_deletion(id).await)? {
                 Ok(is_finished) => finished += u64::from(is_finished),
                 // One bundle that cannot be removed must not hold up all the others.
-                Err(error) if error.is_of_one() => tracing::warn!(
+                Err(error) => tracing::warn!(
                     resource_id = %id, error = %chain(&error), "could not finish a deletion; the next sweep tries again"
                 ),
-                Err(error) => return Err(error),
             }
         }
         Ok(finished)

@@ -159,15 +159,8 @@ impl Parts {
         let Some(disk) = &self.storage.disk else { return Ok(()) };
         match disk.maintain().await {
             Ok(()) => {}
-            Err(StoreError::Full { path }) => {
-                tracing::warn!(path = %path.display(), "the disk is full: no reserve for deletions can be kept");
-            }
-            Err(
-                error @ (StoreError::Io { .. }
-                | StoreError::OutOfDescriptors { .. }
-                | StoreError::OutOfInodes { .. }),
-            ) => {
-                tracing::warn!(error = %error, "no reserve for deletions could be kept");
+            Err(error @ (StoreError::Full { .. } | StoreError::Fault(_) | StoreError::Throttled(_))) => {
+                tracing::warn!(error = %chain(&error), "no reserve for deletions could be kept");
             }
             Err(error) => return Err(error),
         }

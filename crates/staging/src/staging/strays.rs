@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::{AccessError, Parts, UploadError};
+use super::{AccessError, FailuresInARow, Parts};
 use crate::ledger::{Authority, Epoch, Stray};
-use crate::store::{BlobFacts, StoreError};
+use crate::store::BlobFacts;
 use cloakroom_core::clock::Readings;
 use cloakroom_core::resource::{BlobKey, State};
 use cloakroom_core::size::format_size;
@@ -27,13 +27,13 @@ pub enum StraysGo {
 impl Parts {
     /// Removes bytes that were never acknowledged, and bytes of tombstones. Notes strays. Returns how many were removed.
     pub(super) async fn sort_out(&self, with_bytes: Vec<BlobKey>, term: Epoch) -> Result<u64, AccessError> {
-        let (mut removed, mut found) = (0, Vec::new());
+        let (mut removed, mut found, mut failures) = (0, Vec::new(), FailuresInARow::default());
         let seen_at = self.clock.now();
         for key in with_bytes {
             let facts = match self.ledger.state(key.resource()).await? {
                 Some(State::Deleted) => None,
                 Some(_) => continue,
-                None => match self.storage.blobs.facts(key).await {
+                None => match failures.take(self.facts(key).await)? {
                     Ok(facts) => facts,
                     Err(error) => {
                         tell_of_failure(key, &error);
@@ -41,9 +41,13 @@ impl Parts {
                     }
                 },
             };
-            match facts {
-                Some(BlobFacts { size_bytes, .. }) => found.push(Stray { key, size_bytes, seen_at }),
-                None => removed += u64::from(self.remove_unknown(key, term).await),
+            if let Some(BlobFacts { size_bytes, .. }) = facts {
+                found.push(Stray { key, size_bytes, seen_at });
+                continue;
+            }
+            match failures.take(self.remove_unknown(key, term).await)? {
+                Ok(is_removed) => removed += u64::from(is_removed),
+                Err(error) => tell_of_failure(key, &error),
             }
         }
         self.note_strays(found).await?;
@@ -83,13 +87,11 @@ impl Parts {
         if matches!(go, StraysGo::After(_)) && self.ledger.unreadable().await?.damaged_ids > 0 {
             return Ok(0);
         }
-        let (now, mut removed) = (self.readings(), Vec::new());
+        let (now, mut removed, mut failures) = (self.readings(), Vec::new(), FailuresInARow::default());
         for stray in self.ledger.strays().await? {
-            match self.is_due(&stray, go, &now).await {
-                // A row has this id again. The next listing takes the stray off the table.
-                Ok(true) if self.ledger.state(stray.key.resource()).await?.is_some() => {}
-                Ok(true) if self.remove_unknown(stray.key, term).await => removed.push(stray.key),
-                Ok(_) => {}
+            match failures.take(self.remove_if_due(&stray, go, &now, term).await)? {
+                Ok(true) => removed.push(stray.key),
+                Ok(false) => {}
                 Err(error) => tell_of_failure(stray.key, &error),
             }
         }
@@ -99,35 +101,50 @@ impl Parts {
         Ok(removed.len() as u64)
     }
 
-    async fn is_due(&self, stray: &Stray, go: StraysGo, now: &Readings) -> Result<bool, StoreError> {
+    async fn facts(&self, key: BlobKey) -> Result<Option<BlobFacts>, AccessError> {
+        Ok(self.storage.blobs.facts(key).await?)
+    }
+
+    async fn remove_if_due(
+        &self,
+        stray: &Stray,
+        go: StraysGo,
+        now: &Readings,
+        term: Epoch,
+    ) -> Result<bool, AccessError> {
+        if !self.is_due(stray, go, now).await? || self.ledger.state(stray.key.resource()).await?.is_some() {
+            // If a row has this id again, the next listing takes the stray off the table.
+            return Ok(false);
+        }
+        self.remove_unknown(stray.key, term).await
+    }
+
+    async fn is_due(&self, stray: &Stray, go: StraysGo, now: &Readings) -> Result<bool, AccessError> {
         let StraysGo::After(age) = go else { return Ok(true) };
         if !now.passed_since(stray.seen_at, age) {
             return Ok(false);
         }
-        let facts = self.storage.blobs.facts(stray.key).await?;
+        let facts = self.facts(stray.key).await?;
         Ok(facts.is_none_or(|facts| now.passed_since(facts.changed_at, age)))
     }
 
     /// Removes bytes that have no row, or only a tombstone. Returns `false` if they stay for now.
-    async fn remove_unknown(&self, key: BlobKey, term: Epoch) -> bool {
+    async fn remove_unknown(&self, key: BlobKey, term: Epoch) -> Result<bool, AccessError> {
         let id = key.resource();
-        let removed = match self.ledger.state(id).await {
-            Ok(Some(State::Deleted)) => {
-                self.storage.blobs.abort(key, None).await.map(|()| true).map_err(UploadError::from)
-            }
-            Ok(_) => self.remove_unacknowledged(id, Authority::Cleaner(term)).await,
-            Err(error) => Err(error.into()),
+        let is_removed = if self.ledger.state(id).await? == Some(State::Deleted) {
+            self.storage.blobs.abort(key, None).await?;
+            true
+        } else {
+            self.remove_unacknowledged(id, Authority::Cleaner(term)).await?
         };
-        match &removed {
-            Ok(true) => tracing::warn!(resource_id = %id, "removed bytes that the ledger does not know"),
-            Ok(false) => {}
-            Err(error) => tell_of_failure(key, error),
+        if is_removed {
+            tracing::warn!(resource_id = %id, "removed bytes that the ledger does not know");
         }
-        removed.unwrap_or(false)
+        Ok(is_removed)
     }
 }
 
-fn tell_of_failure(key: BlobKey, error: &dyn std::error::Error) {
+fn tell_of_failure(key: BlobKey, error: &AccessError) {
     tracing::warn!(
         resource_id = %key.resource(), error = %chain(error),
         "could not remove bytes that the ledger does not know"

@@ -10,7 +10,7 @@ use tracing::Instrument as _;
 use super::capacity::{Beginning, Hold};
 use super::counted::CountedWriter;
 use super::lease::Lease;
-use super::{Parts, Staging, UploadError};
+use super::{AccessError, Parts, Staging, UploadError};
 use crate::ledger::{Authority, Completion, PendingResource};
 use crate::store::{Begun, StoreError};
 use cloakroom_core::metrics::UploadMeasurement;
@@ -296,9 +296,7 @@ impl Parts {
     /// tries again. Returns `false` if it failed, or if the upload is still in flight.
     pub(super) async fn give_up(&self, id: ResourceId, by: Authority) -> bool {
         self.remove_unacknowledged(id, by).await.unwrap_or_else(|error| {
-            tracing::warn!(
-                resource_id = %id, error = %chain(&error), "could not clean up a broken upload; the next sweep will"
-            );
+            tell_of_broken_upload(id, &error);
             false
         })
     }
@@ -310,11 +308,17 @@ impl Parts {
         &self,
         id: ResourceId,
         by: Authority,
-    ) -> Result<bool, UploadError> {
+    ) -> Result<bool, AccessError> {
         let Some(given_up) = self.ledger.give_up(id, by).await? else { return Ok(false) };
         self.storage.blobs.abort(BlobKey::of(id), given_up.handle.as_ref()).await?;
         self.ledger.bury(id).await?;
         self.own_uploads().remove(&id);
         Ok(true)
     }
+}
+
+pub(super) fn tell_of_broken_upload(id: ResourceId, error: &AccessError) {
+    tracing::warn!(
+        resource_id = %id, error = %chain(error), "could not clean up a broken upload; the next sweep will"
+    );
 }

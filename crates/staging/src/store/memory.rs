@@ -63,7 +63,7 @@ impl Blobs {
 }
 
 fn lost(action: &'static str, key: BlobKey, why: &str) -> StoreError {
-    StoreError::Io { action, path: key.to_string().into(), source: std::io::Error::other(why.to_owned()) }
+    StoreError::Fault(format!("cannot {action} {key}: {why}").into())
 }
 
 #[async_trait]

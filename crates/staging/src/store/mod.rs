@@ -14,8 +14,8 @@ use jiff::Timestamp;
 
 use cloakroom_core::resource::{BlobKey, UploadHandle};
 
-pub use disk::{DataDirectory, DiskStore};
-pub use error::{NotPermitted, StoreError};
+pub use disk::{DataDirectory, DiskError, DiskStore, NotPermitted};
+pub use error::{Cause, StoreError};
 pub use memory::MemoryStore;
 
 /// Holds immutable blobs under keys that are never used twice. A blob appears under its key complete, or not at all.

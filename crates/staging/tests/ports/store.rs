@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use cloakroom_core::resource::{BlobKey, ResourceId};
 use cloakroom_staging::store::{
-    Begun, BlobStore, BlobWriter, DataDirectory, DiskStore, LocalDisk, MemoryStore, StoreError,
+    Begun, BlobStore, BlobWriter, DataDirectory, DiskError, DiskStore, LocalDisk, MemoryStore, StoreError,
 };
 use futures_util::TryStreamExt as _;
 use jiff::{SignedDuration, Timestamp};
@@ -367,7 +367,7 @@ async fn blobs_that_are_open_are_counted_up_to_their_limit(store: &Arc<DiskStore
     assert_eq!(store.open_blobs(), Some((1, 2)), "one file for one blob");
     let other = store.open(keys[1]).await.unwrap();
     let refused = store.open(keys[2]).await;
-    assert!(matches!(refused.err(), Some(StoreError::OutOfDescriptors { .. })));
+    assert!(matches!(refused.err(), Some(StoreError::Throttled(_))));
     drop((one, again));
     assert!(store.open(keys[2]).await.unwrap().is_some());
     drop(other);
@@ -393,7 +393,7 @@ async fn a_pipe_or_a_link_in_the_place_of_a_blob_is_an_error_at_once() {
     assert!(made.success());
     std::os::unix::fs::symlink(file_of(folder, whole), file_of(folder, link)).unwrap();
     for key in [pipe, link] {
-        assert!(matches!(store.open(key).await.err(), Some(StoreError::Io { .. })));
+        assert!(matches!(store.open(key).await.err(), Some(StoreError::Fault(_))));
         assert!(is_there(store, whole).await);
     }
 }
@@ -434,11 +434,11 @@ fn make_pipe(path: &Path) {
 async fn a_pipe_in_the_place_of_the_reserve_or_the_lock_holds_nothing_up() {
     let (store, folder) = the_disk();
     make_pipe(&folder.path().join("reserve"));
-    assert!(matches!(store.maintain().await, Err(StoreError::Io { .. })));
+    assert!(matches!(store.maintain().await, Err(StoreError::Fault(_))));
     make_pipe(&folder.path().join("lock"));
     store.maintain().await.unwrap();
     drop(store);
-    assert!(matches!(DataDirectory::open(folder.path()), Err(StoreError::Io { .. })));
+    assert!(matches!(DataDirectory::open(folder.path()), Err(DiskError::Io { .. })));
 }
 
 #[tokio::test]

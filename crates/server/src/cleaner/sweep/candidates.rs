@@ -15,8 +15,8 @@ use crate::owners::{Presence, Unknown};
 use cloakroom_core::clock::Readings;
 use cloakroom_core::resource::{DeletionReason, Owner, Ready, Resource, ResourceId};
 use cloakroom_core::text::chain;
-use cloakroom_staging::AccessError;
 use cloakroom_staging::ledger::{Authority, LedgerError, Listed};
+use cloakroom_staging::{AccessError, FailuresInARow};
 
 /// Fresh reads at once.
 const READS_AT_ONCE: usize = 8;
@@ -33,7 +33,7 @@ enum Ending {
     Deleted(DeletionReason),
     /// It is being downloaded.
     InUse,
-    /// It changed since the decision, or cannot be removed now.
+    /// It changed since the decision.
     LeftAlone,
 }
 
@@ -118,13 +118,19 @@ impl Sweeper {
         now: &Now,
         swept: &mut Swept,
     ) -> Result<(), AccessError> {
-        let deletions = stream::iter(candidates).map(|candidate| self.delete(candidate, now));
+        let deletions =
+            stream::iter(candidates).map(async |candidate| (candidate.id, self.delete(candidate, now).await));
         let mut endings = std::pin::pin!(deletions.buffer_unordered(DELETIONS_AT_ONCE));
-        while let Some(ending) = endings.next().await {
-            match ending? {
-                Ending::Deleted(reason) => swept.delete(reason),
-                Ending::InUse => swept.keep(KeepReason::Downloading),
-                Ending::LeftAlone => {}
+        let mut failures = FailuresInARow::default();
+        while let Some((id, ending)) = endings.next().await {
+            match failures.take(ending)? {
+                Ok(Ending::Deleted(reason)) => swept.delete(reason),
+                Ok(Ending::InUse) => swept.keep(KeepReason::Downloading),
+                Ok(Ending::LeftAlone) => {}
+                Err(error) => tracing::warn!(
+                    resource_id = %id, error = %chain(&error),
+                    "could not remove an expired bundle; the next sweep tries again"
+                ),
             }
         }
         Ok(())
@@ -143,19 +149,8 @@ impl Sweeper {
         }
         let at = self.staging.clock().now();
         let by = Authority::Cleaner(now.term);
-        match self.staging.expire(&resource, candidate.reason, at, by).await {
-            Ok(true) => Ok(Ending::Deleted(candidate.reason)),
-            Ok(false) => Ok(Ending::InUse),
-            // If one bundle cannot be removed, the sweep goes on with the others.
-            Err(error) if error.is_of_one() => {
-                tracing::warn!(
-                    resource_id = %resource.id, error = %chain(&error),
-                    "could not remove an expired bundle; the next sweep tries again"
-                );
-                Ok(Ending::LeftAlone)
-            }
-            Err(error) => Err(error),
-        }
+        let is_deleted = self.staging.expire(&resource, candidate.reason, at, by).await?;
+        Ok(if is_deleted { Ending::Deleted(candidate.reason) } else { Ending::InUse })
     }
 
     fn is_still_due(&self, resource: &Resource<Ready>, candidate: &Candidate, now: &Readings) -> bool {

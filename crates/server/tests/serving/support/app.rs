@@ -19,7 +19,7 @@ use cloakroom_server::http::{
 use cloakroom_server::owners::{NoCluster, Owners};
 use cloakroom_server::shutdown::Shutdown;
 use cloakroom_staging::ledger::{Ledger, SqliteLedger};
-use cloakroom_staging::store::{DataDirectory, DiskStore, Storage, StoreError};
+use cloakroom_staging::store::{DataDirectory, DiskError, DiskStore, Storage};
 use cloakroom_staging::{AccessError, CapacityLimits, Limits, Recovered, Staging, StraysGo};
 use cloakroom_testing::clock::ManualClock;
 use cloakroom_testing::logs;
@@ -141,10 +141,10 @@ impl TestApp {
         // So may a process that is being started by another test: until it runs its program, it has all that is open here.
         let mut opened = DataDirectory::open(directory.path());
         until_true("the data directory is free", || {
-            if matches!(opened, Err(StoreError::Locked { .. })) {
+            if matches!(opened, Err(DiskError::Locked { .. })) {
                 opened = DataDirectory::open(directory.path());
             }
-            !matches!(opened, Err(StoreError::Locked { .. }))
+            !matches!(opened, Err(DiskError::Locked { .. }))
         })
         .await;
         let data = opened.unwrap();

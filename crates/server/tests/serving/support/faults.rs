@@ -95,6 +95,8 @@ pub enum Fault {
     FullButForTheReserve,
     /// It is not done, and the disk is read-only.
     ReadOnly,
+    /// It is not done, because the store, or the ledger, does not answer.
+    Away,
 }
 
 /// Which steps are at fault. Clones share the plan.
@@ -176,6 +178,7 @@ impl Faults {
             Some(Fault::ReadOnly) => {
                 Err(LedgerError::NotWritable(Arc::new(std::io::Error::other("the disk is read-only"))))
             }
+            Some(Fault::Away) => Err(LedgerError::Unavailable(Arc::new(std::io::Error::other("locked")))),
             _ => Ok(()),
         }
     }
@@ -188,9 +191,11 @@ impl Faults {
         match self.at(step) {
             Some(Fault::FailBefore) => Err(broken()),
             Some(Fault::Full | Fault::FullButForTheReserve) => {
-                Err(StoreError::Full { path: "bundles".into() })
+                Err(StoreError::Full { what: "the disk is full", source: "injected".into() })
             }
-            Some(Fault::ReadOnly) => Err(StoreError::ReadOnly { action: "use", path: "bundles".into() }),
+            Some(Fault::ReadOnly | Fault::Away) => {
+                Err(StoreError::Unavailable("it is read-only, or away".into()))
+            }
             _ => Ok(()),
         }
     }
@@ -201,7 +206,7 @@ impl Faults {
 }
 
 fn broken() -> StoreError {
-    StoreError::Io { action: "use", path: "the disk".into(), source: std::io::Error::other("injected") }
+    StoreError::Fault("injected".into())
 }
 
 /// A ledger with faults.

@@ -15,7 +15,8 @@ impl From<Arc<sqlx::Error>> for LedgerError {
         match code & 0xff {
             SQLITE_FULL => Self::Full,
             SQLITE_CANTOPEN => Self::OutOfDescriptors,
-            SQLITE_BUSY | SQLITE_READONLY => Self::NotWritable(error),
+            SQLITE_BUSY => Self::Unavailable(error),
+            SQLITE_READONLY => Self::NotWritable(error),
             SQLITE_CONSTRAINT => Self::Refused(error),
             _ if SQLITE_IOERR_ON_WRITE.contains(&code) => Self::NotWritable(error),
             _ => Self::Database(error),

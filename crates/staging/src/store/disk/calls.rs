@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinHandle;
 
-use super::StoreError;
+use super::DiskError;
 
 /// After this time a call counts as stuck. A disk under the heaviest load answers sooner.
 const STUCK_AFTER: Duration = Duration::from_secs(10);
@@ -38,16 +38,16 @@ impl Calls {
     /// Makes a call, and waits for it.
     pub(super) async fn run<T: Send + 'static>(
         &self,
-        work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        self.begin(work)?.await.map_err(|_| StoreError::Stopping)?
+        work: impl FnOnce() -> Result<T, DiskError> + Send + 'static,
+    ) -> Result<T, DiskError> {
+        self.begin(work)?.await.map_err(|_| DiskError::Stopping)?
     }
 
     /// Makes a call.
     pub(super) fn begin<T: Send + 'static>(
         &self,
-        work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<JoinHandle<Result<T, StoreError>>, StoreError> {
+        work: impl FnOnce() -> Result<T, DiskError> + Send + 'static,
+    ) -> Result<JoinHandle<Result<T, DiskError>>, DiskError> {
         let call = self.admit(Instant::now())?.count();
         Ok(tokio::task::spawn_blocking(move || {
             let done = work();
@@ -60,19 +60,19 @@ impl Calls {
     /// stuck. Each upload makes one at a time.
     pub(super) fn begin_sync<T: Send + 'static>(
         &self,
-        work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<JoinHandle<Result<T, StoreError>>, StoreError> {
+        work: impl FnOnce() -> Result<T, DiskError> + Send + 'static,
+    ) -> Result<JoinHandle<Result<T, DiskError>>, DiskError> {
         self.admit(Instant::now())?;
         Ok(tokio::task::spawn_blocking(work))
     }
 
     /// Returns an error if too many calls are stuck at `now`.
-    fn admit(&self, now: Instant) -> Result<&Self, StoreError> {
+    fn admit(&self, now: Instant) -> Result<&Self, DiskError> {
         let running = self.lock();
         // They are in the order of their age. So if this one is old, as many are.
         let old = running.since.values().nth(MOST_STUCK - 1);
         match old {
-            Some(since) if now.saturating_duration_since(*since) > STUCK_AFTER => Err(StoreError::Stuck),
+            Some(since) if now.saturating_duration_since(*since) > STUCK_AFTER => Err(DiskError::Stuck),
             _ => Ok(self),
         }
     }
@@ -110,7 +110,7 @@ mod tests {
         let mut running: Vec<Call> = (0..MOST_STUCK).map(|_| calls.count_since(began)).collect();
         let later = began + STUCK_AFTER + Duration::from_millis(1);
         assert!(calls.admit(began + STUCK_AFTER).is_ok(), "a call is not yet stuck");
-        assert!(matches!(calls.admit(later), Err(StoreError::Stuck)));
+        assert!(matches!(calls.admit(later), Err(DiskError::Stuck)));
         running.pop();
         assert!(calls.admit(later).is_ok(), "a call has returned");
         running.push(calls.count_since(later));

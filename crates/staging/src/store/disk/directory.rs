@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::permission::explained;
 use super::root::Root;
-use super::{StoreError, sync_folder};
+use super::{DiskError, sync_folder};
 use crate::place::Place;
 use cloakroom_core::resource::BlobKey;
 
@@ -41,11 +41,11 @@ pub struct DataDirectory {
 
 impl DataDirectory {
     /// Creates the directory if it is missing, refuses network file systems, and takes the lock.
-    pub fn open(path: &Path) -> Result<Self, StoreError> {
+    pub fn open(path: &Path) -> Result<Self, DiskError> {
         Self::take(path).map_err(|error| explained(error, path))
     }
 
-    fn take(path: &Path) -> Result<Self, StoreError> {
+    fn take(path: &Path) -> Result<Self, DiskError> {
         create_durably(path)?;
         refuse_network_file_system(path)?;
         let root = Root::new(lock_folder(path)?, path);
@@ -57,26 +57,26 @@ impl DataDirectory {
         may_write(&root)?;
         let place = Place::default();
         let watched = root.folder().try_clone().and_then(|handle| place.watch(path, handle));
-        watched.map_err(|error| StoreError::io("look at", path, error))?;
+        watched.map_err(|error| DiskError::io("look at", path, error))?;
         Ok(Self { root: Arc::new(root), lock, place })
     }
 
     /// Returns the error that [`Self::open`] would return, as far as that can be known without a change to the disk.
-    pub fn check(path: &Path) -> Result<(), StoreError> {
+    pub fn check(path: &Path) -> Result<(), DiskError> {
         Self::look_at(path).map_err(|error| explained(error, path))
     }
 
-    fn look_at(path: &Path) -> Result<(), StoreError> {
+    fn look_at(path: &Path) -> Result<(), DiskError> {
         let Some(present) = path.ancestors().map(or_here).find(|ancestor| ancestor.exists()) else {
             return Ok(());
         };
         if !present.is_dir() {
             let error = std::io::ErrorKind::NotADirectory.into();
-            return Err(StoreError::io("make a data directory of", present, error));
+            return Err(DiskError::io("make a data directory of", present, error));
         }
         refuse_network_file_system(present)?;
         rustix::fs::access(present, Access::WRITE_OK | Access::EXEC_OK)
-            .map_err(|errno| StoreError::io("write to", present, errno.into()))?;
+            .map_err(|errno| DiskError::io("write to", present, errno.into()))?;
         if !path.exists() {
             return Ok(());
         }
@@ -107,7 +107,7 @@ impl DataDirectory {
     }
 
     /// Makes the file `lock` and the folders of the store again if they were removed. A new `lock` is locked at once.
-    pub(super) fn make_again(&self) -> Result<(), StoreError> {
+    pub(super) fn make_again(&self) -> Result<(), DiskError> {
         if self.root.look_at(Path::new(LOCK))?.is_none() {
             *self.lock.lock().unwrap_or_else(PoisonError::into_inner) = lock_in(&self.root)?;
         }
@@ -126,13 +126,13 @@ impl DataDirectory {
 
 /// Whether this process may write to all that is there: a restored copy, or a run as another user, may have left files
 /// that belong to another user.
-fn may_write(root: &Root) -> Result<(), StoreError> {
+fn may_write(root: &Root) -> Result<(), DiskError> {
     const OF_FOLDERS: Access = Access::READ_OK.union(Access::WRITE_OK).union(Access::EXEC_OK);
     const OF_FILES: Access = Access::READ_OK.union(Access::WRITE_OK);
     let may = |name: &Path, access| match rustix::fs::accessat(root.folder(), name, access, AtFlags::empty())
     {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
-        Err(errno) => Err(StoreError::io("write to", root.shown(name), errno.into())),
+        Err(errno) => Err(DiskError::io("write to", root.shown(name), errno.into())),
     };
     for end in ["", "-wal", "-shm"] {
         may(Path::new(&format!("{LEDGER}{end}")), OF_FILES)?;
@@ -160,14 +160,14 @@ pub(super) fn bundle(key: BlobKey) -> PathBuf {
 }
 
 /// Creates the folder and its missing parents. When this returns, the names of new folders survive power loss.
-fn create_durably(path: &Path) -> Result<(), StoreError> {
+fn create_durably(path: &Path) -> Result<(), DiskError> {
     let missing = path.ancestors().take_while(|folder| !or_here(folder).exists()).count();
     // Only the server's user may read bundles, because they are for those who hold a ticket.
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
         .create(path)
-        .map_err(|error| StoreError::io("create the data directory", path, error))?;
+        .map_err(|error| DiskError::io("create the data directory", path, error))?;
     path.ancestors().skip(1).take(missing).try_for_each(|parent| sync_folder(or_here(parent)))
 }
 
@@ -176,29 +176,29 @@ pub(super) fn or_here(path: &Path) -> &Path {
     if path.as_os_str().is_empty() { Path::new(".") } else { path }
 }
 
-fn lock_folder(path: &Path) -> Result<File, StoreError> {
-    let folder = File::open(path).map_err(|error| StoreError::io("open", path, error))?;
+fn lock_folder(path: &Path) -> Result<File, DiskError> {
+    let folder = File::open(path).map_err(|error| DiskError::io("open", path, error))?;
     take_lock(folder, path, path)
 }
 
-fn lock_in(root: &Root) -> Result<File, StoreError> {
+fn lock_in(root: &Root) -> Result<File, DiskError> {
     let name = Path::new(LOCK);
     // A pipe would not open, and hold the start up.
     let file = root.open(name, OFlags::CREATE | OFlags::WRONLY | OFlags::NONBLOCK, "open")?;
     take_lock(file, &root.shown(name), root.path())
 }
 
-fn take_lock(file: File, path: &Path, directory: &Path) -> Result<File, StoreError> {
+fn take_lock(file: File, path: &Path, directory: &Path) -> Result<File, DiskError> {
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(StoreError::Locked { path: directory.to_owned() }),
-        Err(TryLockError::Error(error)) => Err(StoreError::io("lock", path, error)),
+        Err(TryLockError::WouldBlock) => Err(DiskError::Locked { path: directory.to_owned() }),
+        Err(TryLockError::Error(error)) => Err(DiskError::io("lock", path, error)),
     }
 }
 
 /// Refuses network file systems, because the write-ahead log of SQLite does not work over a network
 /// (<https://www.sqlite.org/wal.html#overview>). The numbers are from statfs(2).
-fn refuse_network_file_system(path: &Path) -> Result<(), StoreError> {
+fn refuse_network_file_system(path: &Path) -> Result<(), DiskError> {
     const NETWORK: [(i64, &str); 6] = [
         (0x6969, "NFS"),
         (0xff53_4d42, "CIFS"),
@@ -208,9 +208,9 @@ fn refuse_network_file_system(path: &Path) -> Result<(), StoreError> {
         (0x0102_1997, "9P"),
     ];
     let found = rustix::fs::statfs(path)
-        .map_err(|errno| StoreError::io("ask the file system of", path, errno.into()))?;
+        .map_err(|errno| DiskError::io("ask the file system of", path, errno.into()))?;
     match NETWORK.iter().find(|(number, _)| *number == found.f_type) {
-        Some((_, kind)) => Err(StoreError::NetworkFileSystem { path: path.to_owned(), kind }),
+        Some((_, kind)) => Err(DiskError::NetworkFileSystem { path: path.to_owned(), kind }),
         None => Ok(()),
     }
 }

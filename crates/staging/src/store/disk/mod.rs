@@ -5,6 +5,7 @@ mod buffers;
 mod calls;
 mod counter;
 mod directory;
+mod error;
 mod listing;
 mod permission;
 mod reader;
@@ -28,6 +29,7 @@ use root::Root;
 use writer::DiskWriter;
 
 pub use directory::DataDirectory;
+pub use error::{DiskError, NotPermitted};
 
 /// Bundles in a data directory that this process has locked.
 #[derive(Debug)]
@@ -55,8 +57,8 @@ impl DiskStore {
     /// Runs `work` in the data directory, on a thread that may block.
     async fn in_root<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Root) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
+        work: impl FnOnce(&Root) -> Result<T, DiskError> + Send + 'static,
+    ) -> Result<T, DiskError> {
         let root = Arc::clone(self.directory.root());
         self.calls.run(move || work(&root)).await
     }
@@ -88,22 +90,20 @@ impl BlobStore for DiskStore {
             open.forget(key);
             removed
         })
-        .await
+        .await?;
+        Ok(())
     }
 
     async fn facts(&self, key: BlobKey) -> Result<Option<BlobFacts>, StoreError> {
-        self.in_root(move |root| {
-            let found = root.look_at(&directory::bundle(key))?;
-            Ok(found.map(|found| BlobFacts {
-                size_bytes: u64::try_from(found.st_size).unwrap_or(0),
-                changed_at: Timestamp::from_second(found.st_mtime).unwrap_or(Timestamp::MAX),
-            }))
-        })
-        .await
+        let found = self.in_root(move |root| root.look_at(&directory::bundle(key))).await?;
+        Ok(found.map(|found| BlobFacts {
+            size_bytes: u64::try_from(found.st_size).unwrap_or(0),
+            changed_at: Timestamp::from_second(found.st_mtime).unwrap_or(Timestamp::MAX),
+        }))
     }
 
     async fn list(&self, after: Option<BlobKey>, limit: usize) -> Result<Vec<BlobKey>, StoreError> {
-        self.in_root(move |root| listing::page(root, after, limit)).await
+        Ok(self.in_root(move |root| listing::page(root, after, limit)).await?)
     }
 
     async fn check(&self) -> Result<(), StoreError> {
@@ -112,14 +112,15 @@ impl BlobStore for DiskStore {
             root.space()?;
             Ok(place.look()?)
         })
-        .await
+        .await?;
+        Ok(())
     }
 }
 
 #[async_trait]
 impl LocalDisk for DiskStore {
     async fn space(&self) -> Result<Space, StoreError> {
-        self.in_root(Root::space).await
+        Ok(self.in_root(Root::space).await?)
     }
 
     fn open_blobs(&self) -> Option<(usize, usize)> {
@@ -133,16 +134,16 @@ impl LocalDisk for DiskStore {
             directory.make_again()?;
             reserve::keep(directory.root())
         });
-        maintained.await
+        Ok(maintained.await?)
     }
 
     async fn release_reserve(&self) -> Result<(), StoreError> {
-        self.in_root(reserve::release).await
+        Ok(self.in_root(reserve::release).await?)
     }
 }
 
 /// Makes the names in a folder survive power loss.
-fn sync_folder(folder: &Path) -> Result<(), StoreError> {
-    let opened = fs::File::open(folder).map_err(|error| StoreError::io("open", folder, error))?;
-    opened.sync_all().map_err(|error| StoreError::io("sync", folder, error))
+fn sync_folder(folder: &Path) -> Result<(), DiskError> {
+    let opened = fs::File::open(folder).map_err(|error| DiskError::io("open", folder, error))?;
+    opened.sync_all().map_err(|error| DiskError::io("sync", folder, error))
 }

@@ -6,15 +6,15 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use super::directory::or_here;
-use crate::store::{NotPermitted, StoreError};
+use super::{DiskError, NotPermitted};
 
 /// Adds the user of this process and the owner of the folder to an error of missing permission. Other errors stay as
 /// they are.
-pub(super) fn explained(error: StoreError, data_dir: &Path) -> StoreError {
+pub(super) fn explained(error: DiskError, data_dir: &Path) -> DiskError {
     match error {
-        StoreError::Io { action, path, source } if source.kind() == io::ErrorKind::PermissionDenied => {
+        DiskError::Io { action, path, source } if source.kind() == io::ErrorKind::PermissionDenied => {
             match nearest(&path) {
-                Some((found, metadata)) => StoreError::NotPermitted(Box::new(NotPermitted {
+                Some((found, metadata)) => DiskError::NotPermitted(Box::new(NotPermitted {
                     action,
                     path,
                     user: rustix::process::geteuid().as_raw(),
@@ -27,7 +27,7 @@ pub(super) fn explained(error: StoreError, data_dir: &Path) -> StoreError {
                     in_a_pod: false,
                     source,
                 })),
-                None => StoreError::Io { action, path, source },
+                None => DiskError::Io { action, path, source },
             }
         }
         other => other,

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
 use cloakroom_core::resource::BlobKey;
-use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream};
+use futures_util::{StreamExt as _, TryFutureExt as _};
 use rustix::fs::OFlags;
 use tokio::sync::OnceCell;
 
@@ -19,8 +19,8 @@ use super::buffers::{Buffer, Buffers};
 use super::calls::Calls;
 use super::counter::{Counted, Counter};
 use super::root::Root;
-use super::{StoreError, directory};
-use crate::store::StoredBlob;
+use super::{DiskError, directory};
+use crate::store::{StoreError, StoredBlob};
 
 /// How many bytes are read at a time. Large pieces are faster while few blobs are read; small ones save memory when
 /// there are many. There are only these two sizes, so that buffers can be used again.
@@ -117,15 +117,15 @@ impl OpenFiles {
 }
 
 impl DiskBlob {
-    pub(super) async fn open(key: BlobKey, reading: Reading) -> Result<Option<Self>, StoreError> {
+    pub(super) async fn open(key: BlobKey, reading: Reading) -> Result<Option<Self>, DiskError> {
         let Reading { root, calls, open, buffers, readers } = reading;
         let name = directory::bundle(key);
         let path = root.shown(&name);
-        let Some(slot) = open.slot(key) else { return Err(StoreError::OutOfDescriptors { path }) };
+        let Some(slot) = open.slot(key) else { return Err(DiskError::OutOfDescriptors { path }) };
         let opened = slot.0.get_or_try_init(|| calls.run(move || OpenFile::open(&root, &name).map(Arc::new)));
         let file = match opened.await {
             Ok(file) => Arc::clone(file),
-            Err(StoreError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+            Err(DiskError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
                 return Ok(None);
             }
             Err(error) => return Err(error),
@@ -137,8 +137,8 @@ impl DiskBlob {
 
 impl OpenFile {
     /// Opens without waiting for a pipe and without following a link: the store made neither.
-    fn open(root: &Root, name: &Path) -> Result<Self, StoreError> {
-        let failed = |error| StoreError::io("open", root.shown(name), error);
+    fn open(root: &Root, name: &Path) -> Result<Self, DiskError> {
+        let failed = |error| DiskError::io("open", root.shown(name), error);
         let file = root.open(name, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK, "open")?;
         let found = file.metadata().map_err(failed)?;
         if !found.is_file() {
@@ -163,18 +163,19 @@ impl StoredBlob for DiskBlob {
             let to = range.end.min(from.saturating_add(length as u64));
             std::future::ready((from < range.end).then_some((from..to, to)))
         });
-        pieces.map(move |piece| Arc::clone(&reader).read(piece)).buffered(PIECES_AHEAD).boxed()
+        let read = move |piece| Arc::clone(&reader).read(piece).map_err(StoreError::from);
+        pieces.map(read).buffered(PIECES_AHEAD).boxed()
     }
 }
 
 impl Reader {
-    async fn read(self: Arc<Self>, piece: Range<u64>) -> Result<Bytes, StoreError> {
+    async fn read(self: Arc<Self>, piece: Range<u64>) -> Result<Bytes, DiskError> {
         let calls = self.calls.clone();
         calls
             .run(move || {
                 let length = usize::try_from(piece.end - piece.start).unwrap_or(usize::MAX);
                 read_exactly(&self.file.file, piece.start, self.buffers.take(length))
-                    .map_err(|error| StoreError::io("read", &self.path, error))
+                    .map_err(|error| DiskError::io("read", &self.path, error))
             })
             .await
     }

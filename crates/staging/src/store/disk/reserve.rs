@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rustix::fs::{FileType, OFlags};
 
-use super::StoreError;
+use super::DiskError;
 use super::directory::RESERVE;
 use super::root::Root;
 
@@ -16,7 +16,7 @@ const ACTION: &str = "write the reserve";
 
 /// Writes the reserve. If it is there already, only checks that it can be written. The file has real bytes, because not
 /// every file system can allocate space without them.
-pub(super) fn keep(root: &Root) -> Result<(), StoreError> {
+pub(super) fn keep(root: &Root) -> Result<(), DiskError> {
     let name = Path::new(RESERVE);
     // A link would make this overwrite another file of the server's user, and a pipe would not open.
     let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK;
@@ -29,7 +29,7 @@ pub(super) fn keep(root: &Root) -> Result<(), StoreError> {
     }
     let written = root.open(name, flags | OFlags::CREATE | OFlags::TRUNC, ACTION).and_then(|mut file| {
         let written = file.write_all(&vec![0xc0; RESERVE_BYTES]).and_then(|()| file.sync_data());
-        written.map_err(|error| StoreError::io(ACTION, root.shown(name), error))
+        written.map_err(|error| DiskError::io(ACTION, root.shown(name), error))
     });
     if written.is_err() {
         // A partial file would look like a reserve without having its space.
@@ -39,7 +39,7 @@ pub(super) fn keep(root: &Root) -> Result<(), StoreError> {
 }
 
 /// Removes the file.
-pub(super) fn release(root: &Root) -> Result<(), StoreError> {
+pub(super) fn release(root: &Root) -> Result<(), DiskError> {
     root.unlink(Path::new(RESERVE), "remove the reserve").map(drop)
 }
 

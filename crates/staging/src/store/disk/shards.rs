@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use super::StoreError;
+use super::DiskError;
 use super::root::Root;
 
 /// Remembers which folders are certain to survive power loss.
@@ -16,7 +16,7 @@ pub(super) struct ShardFolders {
 impl ShardFolders {
     /// Creates the folder if it is missing, and returns once its name is durable. It is not enough that the folder
     /// exists: another upload may have made it a moment ago, and may not have synced it yet.
-    pub(super) fn ensure(&self, root: &Root, shard: &Path) -> Result<(), StoreError> {
+    pub(super) fn ensure(&self, root: &Root, shard: &Path) -> Result<(), DiskError> {
         let mut durable = self.durable.lock().unwrap_or_else(PoisonError::into_inner);
         if durable.contains(shard) && root.is_folder(shard) {
             return Ok(());

@@ -12,7 +12,7 @@ use cloakroom_core::resource::BlobKey;
 use rustix::fs::OFlags;
 use tokio::task::JoinHandle;
 
-use super::StoreError;
+use super::DiskError;
 use super::batch::Batch;
 use super::calls::Calls;
 use super::counter::{Counted, Counter};
@@ -20,7 +20,7 @@ use super::directory;
 use super::root::Root;
 use super::shards::ShardFolders;
 use crate::place::Place;
-use crate::store::BlobWriter;
+use crate::store::{BlobWriter, StoreError};
 
 /// How many bytes are handed to the blocking task at a time: enough to make this cheap. An upload holds at most two
 /// batches. If many blobs arrive at once, their batches get smaller, so that all of them together keep to a goal.
@@ -36,7 +36,7 @@ pub(super) struct DiskWriter {
     shared: Shared,
     batch: Batch,
     writing: Writing,
-    flushing: Option<JoinHandle<Result<(), StoreError>>>,
+    flushing: Option<JoinHandle<Result<(), DiskError>>>,
     since_flush: u64,
     arriving: Counted,
 }
@@ -60,7 +60,7 @@ impl Shared {
 /// The state of the file: either it is here, or the blocking task has it. After a failure neither has it.
 enum Writing {
     Idle(OpenFile),
-    Busy(JoinHandle<Result<OpenFile, StoreError>>),
+    Busy(JoinHandle<Result<OpenFile, DiskError>>),
     Failed,
 }
 
@@ -70,7 +70,7 @@ struct OpenFile {
 }
 
 impl DiskWriter {
-    pub(super) fn create(key: BlobKey, shared: Shared) -> Result<Self, StoreError> {
+    pub(super) fn create(key: BlobKey, shared: Shared) -> Result<Self, DiskError> {
         let name = directory::incoming(key);
         let file = shared.root.open(&name, OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY, "create")?;
         let file = OpenFile { file, path: shared.root.shown(&name) };
@@ -87,15 +87,15 @@ impl DiskWriter {
     }
 
     /// Takes the file back from the blocking task. Returns the error of that task if it had one.
-    async fn idle(&mut self) -> Result<OpenFile, StoreError> {
+    async fn idle(&mut self) -> Result<OpenFile, DiskError> {
         match mem::replace(&mut self.writing, Writing::Failed) {
             Writing::Idle(file) => Ok(file),
-            Writing::Busy(task) => task.await.map_err(|_| StoreError::Stopping)?,
-            Writing::Failed => Err(StoreError::Stopping),
+            Writing::Busy(task) => task.await.map_err(|_| DiskError::Stopping)?,
+            Writing::Failed => Err(DiskError::Stopping),
         }
     }
 
-    async fn hand_over(&mut self) -> Result<(), StoreError> {
+    async fn hand_over(&mut self) -> Result<(), DiskError> {
         let mut file = self.idle().await?;
         self.flush_early(&file).await?;
         self.since_flush += self.batch.length() as u64;
@@ -109,7 +109,7 @@ impl DiskWriter {
 
     /// Starts to write back the page cache while more bytes arrive. A sync that failed is never tried again, because a
     /// second one may report success for pages that were lost. So the upload fails.
-    async fn flush_early(&mut self, file: &OpenFile) -> Result<(), StoreError> {
+    async fn flush_early(&mut self, file: &OpenFile) -> Result<(), DiskError> {
         if self.since_flush < FLUSH_BYTES || self.flushing.as_ref().is_some_and(|flush| !flush.is_finished())
         {
             return Ok(());
@@ -117,15 +117,15 @@ impl DiskWriter {
         self.flushed().await?;
         self.since_flush = 0;
         let path = file.path.clone();
-        let file = file.file.try_clone().map_err(|error| StoreError::io("open", &path, error))?;
-        let sync = move || file.sync_data().map_err(|error| StoreError::io("sync", &path, error));
+        let file = file.file.try_clone().map_err(|error| DiskError::io("open", &path, error))?;
+        let sync = move || file.sync_data().map_err(|error| DiskError::io("sync", &path, error));
         self.flushing = Some(self.shared.calls.begin_sync(sync)?);
         Ok(())
     }
 
-    async fn flushed(&mut self) -> Result<(), StoreError> {
+    async fn flushed(&mut self) -> Result<(), DiskError> {
         match self.flushing.take() {
-            Some(flush) => flush.await.map_err(|_| StoreError::Stopping)?,
+            Some(flush) => flush.await.map_err(|_| DiskError::Stopping)?,
             None => Ok(()),
         }
     }
@@ -136,7 +136,10 @@ impl BlobWriter for DiskWriter {
     async fn write(&mut self, bytes: Bytes) -> Result<(), StoreError> {
         self.batch.push(bytes);
         let enough = (BATCHES_GOAL / self.arriving.count()).clamp(SMALLEST_BATCH, LARGEST_BATCH);
-        if self.batch.length() < enough { Ok(()) } else { self.hand_over().await }
+        if self.batch.length() >= enough {
+            self.hand_over().await?;
+        }
+        Ok(())
     }
 
     async fn commit(mut self: Box<Self>) -> Result<(), StoreError> {
@@ -145,13 +148,16 @@ impl BlobWriter for DiskWriter {
         self.flushed().await?;
         let (key, shared) = (self.key, self.shared);
         let calls = shared.calls.clone();
-        calls.begin_sync(move || publish(&file, key, &shared))?.await.map_err(|_| StoreError::Stopping)?
+        Ok(calls
+            .begin_sync(move || publish(&file, key, &shared))?
+            .await
+            .map_err(|_| StoreError::Stopping)??)
     }
 }
 
 impl OpenFile {
-    fn append(&mut self, batch: &[Bytes]) -> Result<(), StoreError> {
-        write_all(&mut self.file, batch).map_err(|error| StoreError::io("write to", &self.path, error))
+    fn append(&mut self, batch: &[Bytes]) -> Result<(), DiskError> {
+        write_all(&mut self.file, batch).map_err(|error| DiskError::io("write to", &self.path, error))
     }
 }
 
@@ -173,9 +179,9 @@ fn write_all(file: &mut File, batch: &[Bytes]) -> io::Result<()> {
 
 /// Makes the bytes durable, then the name, then the folder of the name. An acknowledgement needs this order, and a
 /// folder that is still at its path.
-fn publish(file: &OpenFile, key: BlobKey, shared: &Shared) -> Result<(), StoreError> {
+fn publish(file: &OpenFile, key: BlobKey, shared: &Shared) -> Result<(), DiskError> {
     let Shared { root, place, shards, .. } = shared;
-    file.file.sync_data().map_err(|error| StoreError::io("sync", &file.path, error))?;
+    file.file.sync_data().map_err(|error| DiskError::io("sync", &file.path, error))?;
     let to = directory::bundle(key);
     if let Some(shard) = to.parent() {
         shards.ensure(root, shard)?;
