@@ -88,10 +88,10 @@ fn a_disk_that_becomes_read_only_is_named_and_what_is_staged_is_served() {
             let answer = request.send().await.unwrap();
             let problem: Problem = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
             assert_eq!((problem.status, problem.code.as_str()), (503, "not-writable"), "{problem:?}");
-            assert!(problem.detail.contains("the disk is read-only"), "{problem:?}");
+            assert!(problem.detail.contains("storage, which is read-only"), "{problem:?}");
         }
         let cleaned = administer(&server, &tokens, &["clean"]);
-        assert!(stderr(&cleaned).contains("the disk is read-only"), "{}", stderr(&cleaned));
+        assert!(stderr(&cleaned).contains("storage, which is read-only"), "{}", stderr(&cleaned));
         let listed = administer(&server, &tokens, &["ls"]);
         assert_eq!(listed.status.code(), Some(0), "{}", stderr(&listed));
         let shown = administer(&server, &tokens, &["show", &ticket.resource_id]);

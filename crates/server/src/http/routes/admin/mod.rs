@@ -76,7 +76,7 @@ async fn show(
         (status = 403, description = "admin-off: this server has no --admin-token-file"),
         (status = 404, description = "not-found"),
         (status = 409, description = "in-use: with unused=true, and it was downloaded"),
-        (status = 503, description = "overloaded, not-writable: the disk is read-only, or fails"),
+        (status = 503, description = "overloaded, not-writable: the storage is read-only, or fails"),
         (status = 507, description = "insufficient-storage: the disk is full, so the deletion cannot be recorded"),
     )
 )]

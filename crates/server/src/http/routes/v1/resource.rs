@@ -80,7 +80,7 @@ fn describe(resource: &Resource<Ready>, judge: &Judge) -> Metadata {
         (status = 204, description = "released, now or before"),
         (status = 401, description = "unauthorized: no ticket"),
         (status = 404, description = "not-found"),
-        (status = 503, description = "overloaded, not-writable: the disk is read-only, or fails"),
+        (status = 503, description = "overloaded, not-writable: the storage is read-only, or fails"),
         (status = 507, description = "insufficient-storage: the disk is full, so the deletion cannot be recorded"),
     )
 )]
