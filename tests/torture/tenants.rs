@@ -210,12 +210,19 @@ impl Server {
         tokio::time::timeout(PROBE, asking).await?
     }
 
-    /// How many resources owners of a namespace have; 1,000 stands for more.
+    /// How many resources owners of a namespace have.
     pub async fn resources_of(&self, namespace: &str) -> std::io::Result<usize> {
-        let answer = self.ask_operations(&format!("/admin/v1/resources?namespace={namespace}")).await?;
-        assert_eq!(answer.head.status, 200, "{}", answer.outcome());
-        let page: Value = serde_json::from_slice(&answer.body)?;
-        Ok(known::list(&page["resources"]).len())
+        let (mut count, mut after) = (0, String::new());
+        loop {
+            let list = format!("/admin/v1/resources?namespace={namespace}{after}");
+            let answer = self.ask_operations(&list).await?;
+            assert_eq!(answer.head.status, 200, "{}", answer.outcome());
+            let page: Value = serde_json::from_slice(&answer.body)?;
+            count += known::list(&page["resources"]).len();
+            // A page ends early if others have very many resources.
+            let Some(next) = page["next"].as_str() else { return Ok(count) };
+            after = format!("&after={next}");
+        }
     }
 
     /// The most memory that the process ever had, without what the kernel keeps for it.
