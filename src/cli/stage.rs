@@ -22,11 +22,10 @@ const TOKEN_VARIABLE: &str = "CLOAKROOM_UPLOAD_TOKEN_FILE";
 /// what to pass on to it.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:
-  umask 077    # a ticket has a secret
-  cloakroom stage -n demo -l app=demo lib/*.jar > ticket.json
-  cloakroom stage --server https://HOST:31000 --ca-file tls.crt \\
-      --token-file upload-token -n spark -l spark-app-selector=my-job \\
-      --ttl 12h app.jar > ticket.json
+  (umask 077; cloakroom stage -n demo -l app=demo lib/*.jar > ticket.json)
+  (umask 077; cloakroom stage --server https://HOST:31000 \\
+      --ca-file tls.crt --token-file upload-token -n spark \\
+      -l spark-app-selector=my-job --ttl 12h app.jar > ticket.json)
   cloakroom stage --for spark-operator -f app.yaml | kubectl apply -f -")]
 pub struct StageArgs {
     /// Address of the staging server

@@ -134,11 +134,11 @@ fn the_example_for_python_tells_a_failure_in_one_line() {
     let (folder, _) = folder();
     let server = serve(folder.path(), &[]);
     let of_server = server.url("");
-    let nobody = format!("http://127.0.0.1:{}", closed_port());
+    let closed = format!("http://127.0.0.1:{}", closed_port());
     for (address, bundle, says) in [
         (of_server.as_str(), "deps.tgz", "error: the server answered 401: "),
         (&of_server, "absent.tgz", "error: [Errno 2] No such file or directory: 'absent.tgz'"),
-        (&nobody, "deps.tgz", "error: [Errno 111] Connection refused"),
+        (&closed, "deps.tgz", "error: [Errno 111] Connection refused"),
         ("127.0.0.1:10000", "deps.tgz", "error: "),
     ] {
         let mut command = example("python/stage.py", folder.path());

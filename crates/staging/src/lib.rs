@@ -13,7 +13,7 @@ pub mod store;
 
 pub use place::{Place, Replaced};
 pub use staging::{
-    AccessError, CapacityLimits, Download, FailuresInARow, Forgotten, LEAST_CHARGE, Limits, NewUpload,
-    NoRoom, Recovered, Share, ShareError, Staged, Staging, StraysGo, TOMBSTONE_LIFE, TOMBSTONES_FOR_EACH,
-    Terms, Upload, UploadError, owner_memory_bytes,
+    AccessError, CapacityLimits, Download, Forgotten, LEAST_CHARGE, Limits, NewUpload, NoRoom, Recovered,
+    Share, ShareError, Staged, Staging, StraysGo, TOMBSTONE_LIFE, TOMBSTONES_FOR_EACH, Terms, Upload,
+    UploadError, owner_memory_bytes,
 };

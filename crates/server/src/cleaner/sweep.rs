@@ -53,6 +53,8 @@ pub struct Swept {
     pub held: BTreeMap<String, u64>,
     /// The tombstones that it removed.
     pub forgotten: Forgotten,
+    /// Whether so many bundles in a row could not be removed that it left the others to the next sweep.
+    pub(super) has_given_up: bool,
     /// How many owners could not be read afresh.
     pub(super) failed_reads: usize,
     /// The resources that seem to have lost their owners and stay, each with the reason.
@@ -197,7 +199,8 @@ impl Sweeper {
     pub async fn sweep_for(&mut self, request: &SweepRequest) -> Result<Swept, AccessError> {
         let began = Instant::now();
         let mut result = self.pass(request).await;
-        let outcome = if result.is_ok() { SweepOutcome::Ok } else { SweepOutcome::Failed };
+        let is_ok = result.as_ref().is_ok_and(|swept| !swept.has_given_up);
+        let outcome = if is_ok { SweepOutcome::Ok } else { SweepOutcome::Failed };
         let metrics = self.staging.metrics().clone();
         metrics.swept(outcome, began.elapsed(), self.staging.clock().now());
         if let Ok(swept) = &mut result {

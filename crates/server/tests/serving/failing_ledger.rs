@@ -5,6 +5,7 @@ use std::time::Duration;
 use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_testing::logs;
 use cloakroom_testing::wait::until;
+use cloakroom_testing::wire::{Wire, upload_head};
 use reqwest::Method;
 use sqlx::{Connection as _, SqliteConnection};
 
@@ -22,6 +23,13 @@ async fn a_store_that_does_not_answer_is_told_with_when_to_try_again_and_before_
     let app = TestApp::start().await;
     let ticket = app.stage("jars").await;
     let again = |response: &reqwest::Response| response.headers().get("retry-after").is_some();
+    for step in [Step::StoreBegin, Step::LedgerBegin] {
+        app.faults.set(step, Fault::Away);
+        let mut wire = Wire::connect(app.address).await;
+        wire.send(upload_head("Content-Length: 100000\r\nExpect: 100-continue\r\n")).await;
+        assert_eq!(wire.answer().await.status, 503, "{step:?}: it comes in place of 100");
+        app.faults.clear();
+    }
     for step in [Step::StoreBegin, Step::StoreWrite, Step::StoreCommit, Step::LedgerBegin] {
         app.faults.set(step, Fault::Away);
         let refused = app.put("", vec![7; 100_000]).send().await.unwrap();

@@ -95,6 +95,7 @@ async fn owners_have_memory_together_and_each_namespace_has_its_share_of_it() {
             break answer;
         }
         staged.push(app.ticket(answer).await);
+        assert!(staged.len() < 12, "nothing is refused");
     };
     let says =
         "no memory for another owner of namespace “greedy”: their names and labels may have 2 KiB, its share";
@@ -102,7 +103,7 @@ async fn owners_have_memory_together_and_each_namespace_has_its_share_of_it() {
     assert_eq!(refusals(&app).await, (1, 0), "it is no lack of room");
     // For an owner that is known already, nothing is missing.
     staged.push(app.ticket(upload_for(&app, "greedy", 0, 160).await).await);
-    assert!((3..12).contains(&staged.len()), "{}", staged.len());
+    assert!(staged.len() > 2, "{}", staged.len());
     let mut number = 0;
     let refused = loop {
         let answer = upload_for(&app, &format!("honest-{}", number % 7), number, 60).await;
@@ -110,6 +111,7 @@ async fn owners_have_memory_together_and_each_namespace_has_its_share_of_it() {
             break answer;
         }
         number += 1;
+        assert!(number < 40, "nothing is refused");
     };
     let says = "no memory for another owner: the names and labels of all owners may have 7.8 KiB, and ";
     assert_refused(refused, 507, "insufficient-storage", says).await;

@@ -356,3 +356,53 @@ async fn a_silent_api_server_holds_a_sweep_up_for_a_few_reads_only() {
     }
     assert_eq!(it.expired_after(MINUTE).await, 20);
 }
+
+#[tokio::test]
+async fn a_sweep_goes_on_after_failures_of_single_bundles_and_leaves_the_rest_after_ten_in_a_row() {
+    for (due, is_ok, left) in [(9, 1.0, 0), (40, 0.0, 1)] {
+        let app = TestApp::start().await;
+        for _ in 0..due {
+            app.stage("to expire").await;
+        }
+        app.clock.advance(31 * MINUTE);
+        app.faults.set(Step::StoreDelete, Fault::FailBefore);
+        let swept: f64 = app.metric("sweeps_total{outcome=\"ok\"}").await.parse().unwrap();
+        app.sweep().await;
+        let now: f64 = app.metric("sweeps_total{outcome=\"ok\"}").await.parse().unwrap();
+        assert_eq!(now - swept, is_ok, "{due}");
+        assert!(app.rows().await.get("ready").copied().unwrap_or(0) >= left, "{due}");
+        // Those that could not be removed hold up neither a start nor later sweeps, however many they are.
+        let options = Options::default();
+        let app = app.crash_and_restart_with(options).await;
+        for _ in 0..4 {
+            app.faults.set(Step::StoreDelete, Fault::FailBefore);
+            app.sweep().await;
+        }
+        assert_eq!(app.rows().await.get("ready"), None, "{due}");
+        app.faults.clear();
+        app.sweep().await;
+        assert_eq!((app.files().len(), app.rows().await.get("deleted").copied()), (0, Some(due)));
+    }
+}
+
+#[tokio::test]
+async fn a_sweep_ends_at_the_first_bundle_if_the_store_does_not_answer() {
+    let app = TestApp::start().await;
+    for _ in 0..40 {
+        app.stage("to expire").await;
+    }
+    app.clock.advance(31 * MINUTE);
+    app.faults.set(Step::StoreDelete, Fault::Away);
+    // What is left of the deletions that had begun ends the second sweep before it decides anything.
+    for _ in 0..2 {
+        assert!(app.try_sweep().await.is_err());
+        assert!(app.rows().await["ready"] > 20, "{:?}", app.rows().await);
+    }
+    app.faults.clear();
+    // Deletions that were being written when a sweep ended are finished by a later one.
+    until("all of them are gone", async || {
+        app.sweep().await;
+        app.files().is_empty()
+    })
+    .await;
+}

@@ -31,7 +31,7 @@ pub enum UploadError {
          give the server more"
     )]
     Full {
-        /// What is used up.
+        /// The limit that was reached.
         what: &'static str,
         /// The failure.
         #[source]
@@ -166,36 +166,20 @@ impl AccessError {
         Self::Gone { id, deleted: Some((ending.at, ending.reason)) }
     }
 
-    /// Whether the row concerns only one resource, whatever others have.
+    /// Whether the error concerns only one resource. Work on many resources then continues with the others.
+    pub fn is_of_one(&self) -> bool {
+        self.is_of_row() || self.may_be_of_store()
+    }
+
+    /// Whether the row of one resource is damaged, which says nothing of the others.
     fn is_of_row(&self) -> bool {
         matches!(self, Self::SetAside { .. } | Self::Ledger(LedgerError::Refused(_)))
     }
 
-    /// Whether the store failed in a way that may concern only one resource: it may be held there, or damaged.
-    fn may_be_of_one(&self) -> bool {
+    /// Whether the store failed with one resource: it may be held there, or damaged. If many fail like this in a row, the
+    /// store itself may be the reason.
+    pub fn may_be_of_store(&self) -> bool {
         matches!(self, Self::Denied(_) | Self::Store(StoreError::Full { .. } | StoreError::Fault(_)))
-    }
-}
-
-/// Failures of the store in a row, each with another resource. Work on many resources goes on after them, because they may
-/// concern these alone, until there are so many that the store itself must be the reason.
-#[derive(Debug, Default)]
-pub struct FailuresInARow(u8);
-
-/// After so many failures in a row work ends.
-const MOST_IN_A_ROW: u8 = 10;
-
-impl FailuresInARow {
-    /// Takes what came of one resource. Returns the error if the work must end: the store cannot be used, the ledger failed,
-    /// or too many resources in a row had a failure.
-    pub fn take<T>(&mut self, result: Result<T, AccessError>) -> Result<Result<T, AccessError>, AccessError> {
-        match &result {
-            Ok(_) => self.0 = 0,
-            Err(error) if error.is_of_row() => {}
-            Err(error) if error.may_be_of_one() && self.0 + 1 < MOST_IN_A_ROW => self.0 += 1,
-            Err(_) => return result.map(Ok),
-        }
-        Ok(result)
     }
 }
 
@@ -239,35 +223,25 @@ mod tests {
 
     use super::*;
 
-    fn failed(error: StoreError) -> Result<(), AccessError> {
-        Err(error.into())
-    }
-
     #[test]
-    fn work_on_many_resources_ends_at_the_tenth_failure_in_a_row() {
-        let mut failures = FailuresInARow::default();
-        let mut goes_on = |result| failures.take(result).is_ok();
-        for kind in [StoreError::Fault, StoreError::Denied] {
-            for _ in 0..9 {
-                assert!(goes_on(failed(kind("of this one".into()))));
-                // Damage to a row says nothing of the store.
-                let damaged = LedgerError::Refused(Arc::new(std::io::Error::other("damaged")));
-                assert!(goes_on(Err(damaged.into())));
-            }
-            assert!(goes_on(Ok(())));
-        }
-        for _ in 0..9 {
-            assert!(goes_on(failed(StoreError::Full { what: "it is full", source: "full".into() })));
-        }
-        assert!(!goes_on(failed(StoreError::Fault("of all".into()))));
-    }
-
-    #[test]
-    fn work_on_many_resources_ends_at_once_if_the_store_or_the_ledger_cannot_be_used() {
-        let ends = |result| FailuresInARow::default().take::<()>(result).is_err();
-        assert!(ends(failed(StoreError::Unavailable("no route".into()))));
-        assert!(ends(failed(StoreError::Throttled("slow down".into()))));
-        assert!(ends(Err(LedgerError::Unavailable(Arc::new(std::io::Error::other("locked"))).into())));
-        assert!(ends(Err(LedgerError::Full.into())));
+    fn a_failure_is_of_one_resource_unless_nothing_can_be_done_with_any() {
+        let cause = || Arc::new(std::io::Error::other("injected"));
+        let full = StoreError::Full { what: "it is full", source: "injected".into() };
+        let of_one: [AccessError; 4] = [
+            StoreError::Fault("injected".into()).into(),
+            StoreError::Denied("injected".into()).into(),
+            full.into(),
+            LedgerError::Refused(cause()).into(),
+        ];
+        assert!(of_one.iter().all(AccessError::is_of_one), "{of_one:?}");
+        assert_eq!(of_one.map(|error| error.may_be_of_store()), [true, true, true, false]);
+        let of_all: [AccessError; 5] = [
+            StoreError::Unavailable("injected".into()).into(),
+            StoreError::Throttled("injected".into()).into(),
+            StoreError::Stopping.into(),
+            LedgerError::Unavailable(cause()).into(),
+            LedgerError::Full.into(),
+        ];
+        assert!(!of_all.iter().any(AccessError::is_of_one), "{of_all:?}");
     }
 }

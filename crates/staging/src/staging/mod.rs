@@ -45,7 +45,7 @@ use transfers::Transfers;
 
 pub use capacity::{CapacityLimits, LEAST_CHARGE, NoRoom};
 pub use download::Download;
-pub use error::{AccessError, FailuresInARow, UploadError};
+pub use error::{AccessError, UploadError};
 pub use recover::Recovered;
 pub use share::{Share, ShareError};
 pub use strays::StraysGo;

@@ -1,7 +1,7 @@
 //! Finishes what a crash or a failure interrupted.
 
 use super::upload::tell_of_broken_upload;
-use super::{AccessError, FailuresInARow, Parts, Staging, StraysGo};
+use super::{AccessError, Parts, Staging, StraysGo};
 use crate::ledger::{Authority, Epoch};
 use cloakroom_core::resource::{BlobKey, ResourceId, State};
 use cloakroom_core::text::chain;
@@ -61,11 +61,12 @@ impl Staging {
 
 impl Parts {
     async fn give_up_interrupted(&self, term: Epoch) -> Result<u64, AccessError> {
-        let (mut given_up, mut failures) = (0, FailuresInARow::default());
+        let mut given_up = 0;
         for id in self.all_in(State::Pending).await? {
-            match failures.take(self.give_up_interrupted_one(id, term).await)? {
+            match self.give_up_interrupted_one(id, term).await {
                 Ok(is_given_up) => given_up += u64::from(is_given_up),
-                Err(error) => tell_of_broken_upload(id, &error),
+                Err(error) if error.is_of_one() => tell_of_broken_upload(id, &error),
+                Err(error) => return Err(error),
             }
         }
         Ok(given_up)
@@ -87,14 +88,16 @@ impl Parts {
     }
 
     async fn finish_deletions(&self) -> Result<u64, AccessError> {
-        let (mut finished, mut failures) = (0, FailuresInARow::default());
+        let mut finished = 0;
         for id in self.all_in(State::Deleting).await? {
-            match failures.take(self.finish_deletion(id).await)? {
+            match self.finish_deletion(id).await {
                 Ok(is_finished) => finished += u64::from(is_finished),
-                // One bundle that cannot be removed must not hold up all the others.
-                Err(error) => tracing::warn!(
+                // Bundles that cannot be removed must not hold up all the others, however many they are: each sweep meets
+                // them again.
+                Err(error) if error.is_of_one() => tracing::warn!(
                     resource_id = %id, error = %chain(&error), "could not finish a deletion; the next sweep tries again"
                 ),
+                Err(error) => return Err(error),
             }
         }
         Ok(finished)

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::{AccessError, FailuresInARow, Parts};
+use super::{AccessError, Parts};
 use crate::ledger::{Authority, Epoch, Stray};
 use crate::store::BlobFacts;
 use cloakroom_core::clock::Readings;
@@ -27,27 +27,29 @@ pub enum StraysGo {
 impl Parts {
     /// Removes bytes that were never acknowledged, and bytes of tombstones. Notes strays. Returns how many were removed.
     pub(super) async fn sort_out(&self, with_bytes: Vec<BlobKey>, term: Epoch) -> Result<u64, AccessError> {
-        let (mut removed, mut found, mut failures) = (0, Vec::new(), FailuresInARow::default());
+        let (mut removed, mut found) = (0, Vec::new());
         let seen_at = self.clock.now();
         for key in with_bytes {
             let facts = match self.ledger.state(key.resource()).await? {
                 Some(State::Deleted) => None,
                 Some(_) => continue,
-                None => match failures.take(self.facts(key).await)? {
+                None => match self.facts(key).await {
                     Ok(facts) => facts,
-                    Err(error) => {
+                    Err(error) if error.is_of_one() => {
                         tell_of_failure(key, &error);
                         continue;
                     }
+                    Err(error) => return Err(error),
                 },
             };
             if let Some(BlobFacts { size_bytes, .. }) = facts {
                 found.push(Stray { key, size_bytes, seen_at });
                 continue;
             }
-            match failures.take(self.remove_unknown(key, term).await)? {
+            match self.remove_unknown(key, term).await {
                 Ok(is_removed) => removed += u64::from(is_removed),
-                Err(error) => tell_of_failure(key, &error),
+                Err(error) if error.is_of_one() => tell_of_failure(key, &error),
+                Err(error) => return Err(error),
             }
         }
         self.note_strays(found).await?;
@@ -87,12 +89,13 @@ impl Parts {
         if matches!(go, StraysGo::After(_)) && self.ledger.unreadable().await?.damaged_ids > 0 {
             return Ok(0);
         }
-        let (now, mut removed, mut failures) = (self.readings(), Vec::new(), FailuresInARow::default());
+        let (now, mut removed) = (self.readings(), Vec::new());
         for stray in self.ledger.strays().await? {
-            match failures.take(self.remove_if_due(&stray, go, &now, term).await)? {
+            match self.remove_if_due(&stray, go, &now, term).await {
                 Ok(true) => removed.push(stray.key),
                 Ok(false) => {}
-                Err(error) => tell_of_failure(stray.key, &error),
+                Err(error) if error.is_of_one() => tell_of_failure(stray.key, &error),
+                Err(error) => return Err(error),
             }
         }
         for gone in removed.chunks(TOGETHER) {

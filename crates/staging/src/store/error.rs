@@ -20,7 +20,7 @@ pub enum StoreError {
     /// It has no room.
     #[error("the store takes no more, because {what}")]
     Full {
-        /// What is used up, for people: `the disk is full`.
+        /// The limit that was reached, as messages name it: `the disk is full`.
         what: &'static str,
         /// The failure.
         #[source]

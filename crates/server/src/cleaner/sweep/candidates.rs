@@ -15,8 +15,8 @@ use crate::owners::{Presence, Unknown};
 use cloakroom_core::clock::Readings;
 use cloakroom_core::resource::{DeletionReason, Owner, Ready, Resource, ResourceId};
 use cloakroom_core::text::chain;
+use cloakroom_staging::AccessError;
 use cloakroom_staging::ledger::{Authority, LedgerError, Listed};
-use cloakroom_staging::{AccessError, FailuresInARow};
 
 /// Fresh reads at once.
 const READS_AT_ONCE: usize = 8;
@@ -27,6 +27,10 @@ const MOST_FAILED_READS: usize = 8;
 
 /// Deletions at once. Several run together so that one tenant's many deletions do not hold up those of others.
 const DELETIONS_AT_ONCE: usize = 16;
+
+/// After this many bundles in a row that could not be removed, a sweep leaves the rest of the list to the next one: the
+/// store itself may be the reason.
+const MOST_FAILURES_IN_A_ROW: usize = 10;
 
 /// What became of a candidate.
 enum Ending {
@@ -121,17 +125,34 @@ impl Sweeper {
         let deletions =
             stream::iter(candidates).map(async |candidate| (candidate.id, self.delete(candidate, now).await));
         let mut endings = std::pin::pin!(deletions.buffer_unordered(DELETIONS_AT_ONCE));
-        let mut failures = FailuresInARow::default();
-        while let Some((id, ending)) = endings.next().await {
-            match failures.take(ending)? {
+        let mut failures_in_a_row = 0;
+        while failures_in_a_row < MOST_FAILURES_IN_A_ROW
+            && let Some((id, ending)) = endings.next().await
+        {
+            if !ending.as_ref().is_err_and(AccessError::may_be_of_store) {
+                failures_in_a_row = 0;
+            }
+            match ending {
                 Ok(Ending::Deleted(reason)) => swept.delete(reason),
                 Ok(Ending::InUse) => swept.keep(KeepReason::Downloading),
                 Ok(Ending::LeftAlone) => {}
-                Err(error) => tracing::warn!(
-                    resource_id = %id, error = %chain(&error),
-                    "could not remove an expired bundle; the next sweep tries again"
-                ),
+                // If one bundle cannot be removed, the sweep goes on with the others.
+                Err(error) if error.is_of_one() => {
+                    failures_in_a_row += usize::from(error.may_be_of_store());
+                    tracing::warn!(
+                        resource_id = %id, error = %chain(&error),
+                        "could not remove an expired bundle; the next sweep tries again"
+                    );
+                }
+                Err(error) => return Err(error),
             }
+        }
+        if failures_in_a_row == MOST_FAILURES_IN_A_ROW {
+            tracing::error!(
+                failures = failures_in_a_row,
+                "so many bundles in a row could not be removed that this sweep leaves the others to the next one"
+            );
+            swept.has_given_up = true;
         }
         Ok(())
     }

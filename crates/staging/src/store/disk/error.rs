@@ -169,6 +169,9 @@ impl From<DiskError> for StoreError {
             DiskError::OutOfDescriptors { .. } => Self::Throttled(error.into()),
             // Other changes would fail as well.
             DiskError::ReadOnly { .. } | DiskError::Stuck => Self::Unavailable(error.into()),
+            DiskError::Io { ref source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
+                Self::Denied(error.into())
+            }
             DiskError::Replaced(replaced) => Self::Replaced(replaced),
             DiskError::Stopping => Self::Stopping,
             DiskError::Io { .. }
