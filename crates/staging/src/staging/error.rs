@@ -131,8 +131,11 @@ pub enum AccessError {
     /// The store or the ledger cannot be written.
     #[error("{}", NOT_WRITABLE)]
     NotWritable(#[source] Cause),
-    /// The store does not allow the deletion.
-    #[error("{}", NOT_WRITABLE)]
+    /// The store does not allow the deletion, which is decided.
+    #[error(
+        "the server's storage did not allow this bundle to be removed: it can no longer be downloaded, and every sweep tries \
+         again; the server's log has the cause"
+    )]
     Denied(#[source] Cause),
     /// The store failed in another way.
     #[error("the bundle could not be read")]

@@ -187,3 +187,21 @@ fn is_out_of_descriptors(error: &std::io::Error) -> bool {
     let errno = rustix::io::Errno::from_io_error(error);
     errno.is_some_and(|errno| matches!(errno, rustix::io::Errno::MFILE | rustix::io::Errno::NFILE))
 }
+
+#[cfg(test)]
+mod tests {
+    use rustix::io::Errno;
+
+    use super::*;
+
+    #[test]
+    fn failures_of_the_disk_have_the_kinds_of_a_store() {
+        let of = |errno: Errno| StoreError::from(DiskError::io("remove", "bundle", errno.into()));
+        assert!(matches!(of(Errno::PERM), StoreError::Denied(_)));
+        assert!(matches!(of(Errno::ACCESS), StoreError::Denied(_)));
+        assert!(matches!(of(Errno::ROFS), StoreError::Unavailable(_)));
+        assert!(matches!(of(Errno::MFILE), StoreError::Throttled(_)));
+        assert!(matches!(of(Errno::DQUOT), StoreError::Full { .. }));
+        assert!(matches!(of(Errno::IO), StoreError::Fault(_)));
+    }
+}
