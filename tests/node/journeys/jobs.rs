@@ -84,10 +84,27 @@ fn of_the_page() {
 /// What the driver that was made last says.
 pub fn newest_driver(namespace: &str) -> String {
     let newest = "-l spark-role=driver --sort-by=.metadata.creationTimestamp -o name | tail -n 1";
-    laptop(&format!(
-        "kubectl logs -n {namespace} $(kubectl get pods -n {namespace} {newest}) -c spark-kubernetes-driver"
-    ))
-    .stdout
+    let pod = laptop(&format!("kubectl get pods -n {namespace} {newest}")).stdout;
+    log_at_its_end(namespace, pod.trim())
+}
+
+/// What a driver has said when it has ended. Spark's own spark-submit ends with code 0 also if its watch is closed before that, and if
+/// the driver never began: then this fails with the pod's status and what its init-containers said.
+fn log_at_its_end(namespace: &str, pod: &str) -> String {
+    let phase = format!("kubectl get -n {namespace} {pod} -o jsonpath={{.status.phase}}");
+    until("the driver has ended", || ["Succeeded", "Failed"].contains(&laptop(&phase).stdout.as_str()));
+    let log = run(At::Laptop, &format!("kubectl logs -n {namespace} {pod} -c spark-kubernetes-driver"));
+    if log.code == Some(0) {
+        return log.stdout;
+    }
+    let why = format!(
+        "kubectl get -n {namespace} {pod} -o jsonpath={{.status}}
+         for init in $(kubectl get -n {namespace} {pod} -o jsonpath={{.spec.initContainers[*].name}}); do
+             echo && kubectl logs -n {namespace} {pod} -c $init || true
+         done
+         kubectl get events -n {namespace}"
+    );
+    panic!("{}{}", log.stderr, run(At::Laptop, &why).stdout);
 }
 
 /// Its settings come behind those of the file, and win.
@@ -154,7 +171,7 @@ pub fn arguments(version: &str, job: Job) -> Vec<String> {
 
 /// What the driver said.
 pub fn log(namespace: &str) -> String {
-    laptop(&format!("kubectl logs -n {namespace} driver -c spark-kubernetes-driver")).stdout
+    log_at_its_end(namespace, "pod/driver")
 }
 
 /// The ticket of the bundle with the driver's files, as `driver.json`.
