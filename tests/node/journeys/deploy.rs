@@ -17,9 +17,6 @@ pub const SERVER: &str = "https://10.99.0.1:31000";
 /// How long used resources are kept after their owner has gone; in [`server`].
 pub const GRACE_SECONDS: u64 = 10;
 
-/// How long unused resources are kept; in [`server`].
-pub const UNUSED_SECONDS: u64 = 30;
-
 /// What the README's chapter said, command by command.
 fn deployed() -> &'static str {
     static SAID: OnceLock<String> = OnceLock::new();
@@ -68,7 +65,7 @@ pub fn server() {
         deployed();
         laptop(&format!(
             "kubectl set env deployment/cloakroom -n cloakroom CLOAKROOM_ORPHAN_GRACE={GRACE_SECONDS}s \
-                 CLOAKROOM_UNUSED_TIMEOUT={UNUSED_SECONDS}s CLOAKROOM_CLEANUP_INTERVAL=1s
+                 CLOAKROOM_CLEANUP_INTERVAL=1s
              kubectl rollout status deployment/cloakroom -n cloakroom --timeout=90s"
         ));
         until("the server answers", answers);

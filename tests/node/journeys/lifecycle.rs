@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Journey;
-use super::deploy::{GRACE_SECONDS, SERVER, UNUSED_SECONDS, server};
+use super::deploy::{GRACE_SECONDS, SERVER, server};
 use super::transfers::{goes_after_the_grace, status};
 use crate::cluster::cluster;
 use crate::shell::{laptop, until};
@@ -14,6 +14,10 @@ pub const JOURNEYS: &[Journey] = &[
     Journey("a_revoked_role_deletes_nothing", revoked),
     Journey("three_minutes_without_an_api_server_lose_nothing", api_server),
 ];
+
+/// How long some resources may stay unused. The server's own limit stays at half an hour, because between `stage` and the driver of a
+/// stock spark-submit two JVMs start.
+const UNUSED_SECONDS: u64 = 30;
 
 /// Longer than all that would have to pass before something is deleted.
 fn more_than_the_grace() {
@@ -55,9 +59,9 @@ fn pending() {
         "kubectl create namespace pending
          kubectl apply -n pending -f - <<'END'\n{pod}\nEND
          cloakroom stage --server {SERVER} --ca-file tls.crt --token-file upload-token --namespace pending --label app=owner \
-             app.jar >pending.json
+             --unused-timeout {UNUSED_SECONDS}s app.jar >pending.json
          cloakroom stage --server {SERVER} --ca-file tls.crt --token-file upload-token --namespace pending --label app=none \
-             app.jar >unowned.json"
+             --unused-timeout {UNUSED_SECONDS}s app.jar >unowned.json"
     ));
     let took = until("what belongs to nothing is gone", || status("unowned.json") == "410");
     assert!(took >= Duration::from_secs(UNUSED_SECONDS - 2), "{took:?}");
@@ -97,7 +101,8 @@ fn api_server() {
     assert_eq!(status("absent.json"), "200");
     download("present");
     laptop(&format!(
-        "cloakroom stage --server {SERVER} --ca-file tls.crt --token-file upload-token --namespace present --label app=owner app.jar >late.json"
+        "cloakroom stage --server {SERVER} --ca-file tls.crt --token-file upload-token --namespace present --label app=owner \
+             --unused-timeout {UNUSED_SECONDS}s app.jar >late.json"
     ));
     std::thread::sleep(Duration::from_secs(90));
     for ticket in ["absent.json", "present.json", "late.json"] {
