@@ -27,14 +27,14 @@ const ROOMS: [(&str, &str); 14] = [
     ("cloakroom::clock", "cloakroom_core::clock"),
     ("cloakroom::fetch", "cloakroom_transfer::fetch"),
     ("cloakroom::kubernetes", "cloakroom_cluster"),
-    ("cloakroom::ledger", "cloakroom_staging::ledger"),
+    ("cloakroom::ledger", "cloakroom_adapters::sqlite"),
     ("cloakroom::outbound", "cloakroom_outbound"),
     ("cloakroom::owners", "cloakroom_server::owners"),
-    ("cloakroom::place", "cloakroom_staging::place"),
+    ("cloakroom::place", "cloakroom_adapters::place"),
     ("cloakroom::server", "cloakroom_server::http"),
     ("cloakroom::shutdown", "cloakroom_server::shutdown"),
-    ("cloakroom::staging", "cloakroom_staging::staging"),
-    ("cloakroom::store", "cloakroom_staging::store"),
+    ("cloakroom::staging", "cloakroom_storage::staging"),
+    ("cloakroom::store", "cloakroom_adapters::disk"),
     ("cloakroom::submit", "cloakroom_submit"),
 ];
 
@@ -109,7 +109,7 @@ mod tests {
 
     use super::*;
 
-    /// The files of the crates that log, each by the path of its module, such as `cloakroom_staging::staging::lease`.
+    /// The files of the crates that log, each by the path of its module, such as `cloakroom_storage::staging::lease`.
     fn logging() -> BTreeSet<String> {
         let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates");
         let mut modules = BTreeSet::new();
@@ -159,8 +159,8 @@ mod tests {
     #[test]
     fn a_filter_names_whole_targets() {
         for (filter, expected) in [
-            ("cloakroom::staging=debug", "cloakroom_staging::staging=debug"),
-            (" cloakroom::staging::lease[x]=trace", "cloakroom_staging::staging::lease[x]=trace"),
+            ("cloakroom::staging=debug", "cloakroom_storage::staging=debug"),
+            (" cloakroom::staging::lease[x]=trace", "cloakroom_storage::staging::lease[x]=trace"),
             ("cloakroom::submit", "cloakroom_submit"),
             ("cloakroom::serverless=debug", "cloakroom::serverless=debug"),
             ("other[cloakroom::server]=info", "other[cloakroom::server]=info"),

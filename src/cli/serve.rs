@@ -12,7 +12,7 @@ use cloakroom_core::resource::{Namespaces, OwnerKinds};
 use cloakroom_core::size::ByteSize;
 use cloakroom_core::time::SparkDuration;
 use cloakroom_server::http::{PublicUrl, TrustedProxies};
-use cloakroom_staging::Share;
+use cloakroom_storage::Share;
 
 /// The default of `--data-dir`.
 pub const DEFAULT_DATA_DIR: &str = "./cloakroom-data";

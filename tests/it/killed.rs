@@ -4,9 +4,11 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use cloakroom_adapters::disk::{DataDirectory, DiskStore};
+use cloakroom_adapters::sqlite::SqliteLedger;
 use cloakroom_core::protocol::v1::Ticket;
-use cloakroom_staging::ledger::{Ledger as _, SqliteLedger};
-use cloakroom_staging::store::{BlobStore as _, DataDirectory, DiskStore};
+use cloakroom_storage::ledger::Ledger as _;
+use cloakroom_storage::store::BlobStore as _;
 use cloakroom_testing::{process::Cloakroom, tls};
 use rand::RngExt as _;
 use reqwest::Client;

@@ -15,7 +15,7 @@ const LIBRARIES: [(&str, &[&str]); 4] = [
     ("axum", &["cloakroom-server", "cloakroom-testing"]),
     ("kube", &["cloakroom-cluster", "cloakroom-server", "cloakroom-submit"]),
     ("reqwest", &["cloakroom-testing", "cloakroom-transfer"]),
-    ("sqlx", &["cloakroom-staging"]),
+    ("sqlx", &["cloakroom-adapters"]),
 ];
 
 const LONGEST_FILE: usize = 500;

@@ -5,7 +5,8 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use cloakroom_staging::ledger::{Ledger as _, SqliteLedger};
+use cloakroom_adapters::sqlite::SqliteLedger;
+use cloakroom_storage::ledger::Ledger as _;
 use cloakroom_testing::process;
 use sqlx::ConnectOptions as _;
 use tempfile::TempDir;

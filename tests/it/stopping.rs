@@ -6,8 +6,9 @@ use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use cloakroom_adapters::sqlite::SqliteLedger;
 use cloakroom_core::protocol::v1::Ticket;
-use cloakroom_staging::ledger::{Ledger as _, SqliteLedger};
+use cloakroom_storage::ledger::Ledger as _;
 use cloakroom_testing::half::{half_an_upload, incoming, is_told_to_come_again, the_other_half};
 use cloakroom_testing::process::{Cloakroom, command, stderr};
 use cloakroom_testing::wait::{BOUND, until, until_true};

@@ -10,9 +10,9 @@ use crate::http::{Admin, AppState, Edge, Settings, TokenFile};
 use crate::owners::Owners;
 use cloakroom_core::clock::Clock;
 use cloakroom_core::metrics::Metrics;
-use cloakroom_staging::ledger::{Ledger, LedgerError};
-use cloakroom_staging::store::Storage;
-use cloakroom_staging::{AccessError, Limits, Staging};
+use cloakroom_storage::ledger::{Ledger, LedgerError};
+use cloakroom_storage::store::Storage;
+use cloakroom_storage::{AccessError, Limits, Staging};
 
 /// How long the cleaner, and then the ledger, may take to stop.
 const STOP_PATIENCE: Duration = Duration::from_secs(3);

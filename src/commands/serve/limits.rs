@@ -7,7 +7,7 @@ use crate::cli::ServeArgs;
 use crate::commands::refuse;
 use cloakroom_core::size::{ByteSize, format_size};
 use cloakroom_server::http::UploadAuth;
-use cloakroom_staging::{
+use cloakroom_storage::{
     CapacityLimits, LEAST_CHARGE, Limits, Share, TOMBSTONES_FOR_EACH, owner_memory_bytes,
 };
 

@@ -23,7 +23,7 @@ use cloakroom_server::http::{
 };
 use cloakroom_server::owners::{ClusterOwners, ClusterSettings, NoCluster, Owners};
 use cloakroom_spark::{Properties, StagingServerProperties, keys};
-use cloakroom_staging::Limits;
+use cloakroom_storage::Limits;
 
 /// kubespark's port.
 const DEFAULT_PORT: u16 = 10_000;

@@ -10,14 +10,16 @@ use super::cluster::Pod;
 use super::settings::ServeSettings;
 use super::sockets::Addresses;
 use crate::commands::local::{self, TokenOfThisRun};
+use cloakroom_adapters::Place;
+use cloakroom_adapters::disk::{DataDirectory, DiskError, DiskStore};
+use cloakroom_adapters::sqlite::SqliteLedger;
 use cloakroom_core::clock::SystemClock;
 use cloakroom_core::metrics::Metrics;
 use cloakroom_server::assembly::{Parts, Server};
 use cloakroom_server::descriptors::Allotment;
 use cloakroom_server::http::Edge;
-use cloakroom_staging::Place;
-use cloakroom_staging::ledger::{LedgerError, SqliteLedger};
-use cloakroom_staging::store::{DataDirectory, DiskError, DiskStore, LocalDisk as _, Storage};
+use cloakroom_storage::ledger::LedgerError;
+use cloakroom_storage::store::{LocalDisk as _, Storage};
 
 /// How long the server waits until another process releases the data directory. This is more than twice the time that
 /// the shipped pod has to end.

@@ -91,7 +91,7 @@ pub(super) fn the_page_of_versions_names_the_form_of_the_ledger() {
     let page = std::fs::read_to_string(repository.join("docs/versions.md")).unwrap();
     let (_, said) = page.split_once(FORM_ON_THE_PAGE).unwrap();
     let said: String = said.chars().take_while(char::is_ascii_digit).collect();
-    let files = std::fs::read_dir(repository.join("migrations")).unwrap();
+    let files = std::fs::read_dir(repository.join("migrations/sqlite")).unwrap();
     let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
     let newest = names.filter_map(|name| name.split('_').next()?.parse::<u32>().ok()).max();
     assert_eq!(said.parse().ok(), newest, "docs/versions.md: “{FORM_ON_THE_PAGE}”");

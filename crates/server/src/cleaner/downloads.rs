@@ -6,8 +6,8 @@ use super::identity::{Identity, believed};
 use crate::owners::{Owners, Presence};
 use cloakroom_core::resource::{Ready, Resource};
 use cloakroom_core::text::chain;
-use cloakroom_staging::ledger::Observation;
-use cloakroom_staging::{AccessError, Download, Staging};
+use cloakroom_storage::ledger::Observation;
+use cloakroom_storage::{AccessError, Download, Staging};
 
 /// Records the downloads that the cleaner must know of.
 #[derive(Clone)]

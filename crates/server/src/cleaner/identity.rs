@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::owners::{ClusterIdentity, NoAnswer, NoUid, Owners, Presence, Unknown};
 use cloakroom_core::protocol::admin::WITHOUT_UID;
 use cloakroom_core::text::chain;
-use cloakroom_staging::{AccessError, Staging};
+use cloakroom_storage::{AccessError, Staging};
 
 /// Which cluster the API server belongs to, compared with the one in the ledger. A uid is that of the namespace
 /// `kube-system`.

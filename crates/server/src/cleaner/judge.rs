@@ -9,7 +9,7 @@ use super::last_known::LastKnown;
 use super::{Decision, KeepReason, Kept, Policy, decide};
 use crate::owners::{Owners, Presence};
 use cloakroom_core::resource::{Life, Owner, ResourceId};
-use cloakroom_staging::Staging;
+use cloakroom_storage::Staging;
 
 /// The resources that the last sweep kept although their owners seem to be gone, each with the reason: the guard held
 /// it back, or the fresh read did not confirm the absence. Clones share them.

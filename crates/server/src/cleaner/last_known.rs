@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::Knowledge;
 use crate::owners::{Presence, Unknown, WatchReport};
 use cloakroom_core::resource::{Owner, OwnerKind};
-use cloakroom_staging::ledger::WatchScope;
+use cloakroom_storage::ledger::WatchScope;
 
 /// An owner's kind and namespace.
 pub(super) type Place = (OwnerKind, String);

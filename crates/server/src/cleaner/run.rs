@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::{SweepRequest, Sweeper, Swept};
 use crate::shutdown::Shutdown;
 use cloakroom_core::text::chain;
-use cloakroom_staging::AccessError;
+use cloakroom_storage::AccessError;
 
 /// The number of requested sweeps that may wait for the one in progress.
 const WAITING: usize = 16;

@@ -14,9 +14,9 @@ use crate::owners::NotAdmitted;
 use cloakroom_core::protocol::problem::{self, Code, Problem};
 use cloakroom_core::resource::{DeletionReason, OwnerError};
 use cloakroom_core::text::chain;
-use cloakroom_staging::ledger::LedgerError;
-use cloakroom_staging::store::StoreError;
-use cloakroom_staging::{AccessError, UploadError};
+use cloakroom_storage::ledger::LedgerError;
+use cloakroom_storage::store::StoreError;
+use cloakroom_storage::{AccessError, UploadError};
 
 /// The value of the metric's label for a refusal that concerns only one namespace or user.
 pub(super) const SHARE: &str = "share";
@@ -171,7 +171,7 @@ impl From<UploadError> for ApiError {
             UploadError::NoRoom(no_room) if no_room.is_passing() => {
                 return Self { is_share, ..Self::try_again(Code::Overloaded, error.to_string()) };
             }
-            UploadError::GivenUp => return Self::try_again(Code::Overloaded, error.to_string()),
+            UploadError::Abandoned => return Self::try_again(Code::Overloaded, error.to_string()),
             UploadError::NoRoom(_) | UploadError::Full { .. } => Code::InsufficientStorage,
             UploadError::NotWritable(_) => return Self::not_writable(&error),
             UploadError::DigestMismatch => Code::DigestMismatch,

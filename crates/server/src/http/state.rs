@@ -14,7 +14,7 @@ use crate::cleaner::{Cleaner, Downloads, Identity, Judge};
 use crate::owners::Owners;
 use cloakroom_core::metrics::Metrics;
 use cloakroom_core::resource::{Namespaces, Owner, OwnerError, OwnerKinds};
-use cloakroom_staging::Staging;
+use cloakroom_storage::Staging;
 
 /// How long resources may stay without being downloaded.
 #[derive(Debug, Clone, Copy)]

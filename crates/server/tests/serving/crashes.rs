@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cloakroom_core::protocol::v1::Ticket;
-use cloakroom_staging::ledger::Stored;
+use cloakroom_storage::ledger::Stored;
 use cloakroom_testing::clock::ManualClock;
 use cloakroom_testing::wait::until;
 use cloakroom_testing::wire::Wire;
@@ -25,7 +25,7 @@ const UPLOAD: [Step; 6] = [
     Step::LedgerComplete,
 ];
 const DOWNLOAD: [Step; 3] = [Step::LedgerFind, Step::LedgerHold, Step::StoreOpen];
-const DELETION: [Step; 3] = [Step::LedgerCondemn, Step::StoreDelete, Step::LedgerBury];
+const DELETION: [Step; 3] = [Step::LedgerMarkDeleting, Step::StoreDelete, Step::LedgerFinishDeletion];
 const FAULTS: [Fault; 3] = [Fault::FailBefore, Fault::FailAfter, Fault::Full];
 
 /// How the server gets over it.
@@ -105,7 +105,7 @@ async fn an_upload_that_fails_at_any_step_is_gone_after_a_sweep_or_a_restart() {
         let acknowledged = app.stage("acknowledged before").await;
         app.faults.set(step, fault);
         if dies {
-            app.faults.set(Step::LedgerGiveUp, Fault::FailBefore);
+            app.faults.set(Step::LedgerAbandon, Fault::FailBefore);
             app.faults.set(Step::StoreAbort, Fault::FailBefore);
         }
         let refused = problem(app.put("", unannounced("not acknowledged")).send().await.unwrap()).await;
@@ -126,7 +126,7 @@ async fn an_upload_that_fails_at_any_step_is_gone_after_a_sweep_or_a_restart() {
 
 #[tokio::test]
 async fn what_a_failed_clean_up_leaves_the_next_sweep_removes() {
-    for step in [Step::LedgerGiveUp, Step::StoreAbort, Step::LedgerBury] {
+    for step in [Step::LedgerAbandon, Step::StoreAbort, Step::LedgerFinishDeletion] {
         for fault in FAULTS {
             let app = TestApp::start().await;
             app.faults.set(Step::StoreCommit, Fault::FailAfter);
@@ -170,7 +170,7 @@ async fn a_delete_that_fails_at_any_step_is_finished_or_never_happened() {
 
         let app = then.recover(app).await;
         assert_whole(&app, &what).await;
-        if step == Step::LedgerCondemn && fault != Fault::FailAfter {
+        if step == Step::LedgerMarkDeleting && fault != Fault::FailAfter {
             assert_downloads(&app, &deleted, "to be deleted").await;
         } else {
             let gone = problem(app.download(&deleted).send().await.unwrap()).await;
@@ -227,7 +227,7 @@ async fn one_bundle_that_cannot_be_removed_keeps_no_other_from_expiring() {
 
 #[tokio::test]
 async fn on_a_full_disk_the_reserve_is_given_up_for_deletions_only_and_renewed_by_the_sweep() {
-    for step in [Step::LedgerCondemn, Step::LedgerMarkUsed] {
+    for step in [Step::LedgerMarkDeleting, Step::LedgerMarkUsed] {
         let app = TestApp::start().await;
         let ticket = app.stage("jars").await;
         let reserve = app.data_dir().join("reserve");
@@ -259,9 +259,9 @@ async fn the_room_is_counted_right_after_lost_answers() {
     for (step, taken) in [
         (Step::LedgerComplete, 1000),
         (Step::StoreCommit, 0),
-        (Step::LedgerCondemn, 0),
+        (Step::LedgerMarkDeleting, 0),
         (Step::StoreDelete, 0),
-        (Step::LedgerBury, 0),
+        (Step::LedgerFinishDeletion, 0),
     ] {
         let app = small().await;
         if UPLOAD.contains(&step) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use cloakroom_core::protocol::admin::{Removal, ResourcePage, ServerStatus, SweepReport};
 use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_core::resource::OwnerKind;
-use cloakroom_staging::ledger::WatchScope;
+use cloakroom_storage::ledger::WatchScope;
 use cloakroom_testing::logs;
 use reqwest::Method;
 

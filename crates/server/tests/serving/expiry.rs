@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cloakroom_adapters::disk::DataDirectory;
+use cloakroom_adapters::sqlite::SqliteLedger;
 use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_core::resource::{Bundle, Lifetime, Owner, OwnerKind, ResourceId, ResourceSecret};
 use cloakroom_server::cleaner::Policy;
-use cloakroom_staging::ledger::{Completion, LeaseId, Ledger as _, PendingResource, SqliteLedger};
-use cloakroom_staging::store::DataDirectory;
+use cloakroom_storage::ledger::{Completion, LeaseId, Ledger as _, PendingResource};
 use cloakroom_testing::clock::ManualClock;
 use cloakroom_testing::logs;
 use cloakroom_testing::wait::until;

@@ -39,7 +39,7 @@ async fn a_store_that_does_not_answer_is_told_with_when_to_try_again_and_before_
     }
     for request in [app.download(&ticket), app.delete(&ticket)] {
         app.faults.set(Step::StoreOpen, Fault::Away);
-        app.faults.set(Step::LedgerCondemn, Fault::Away);
+        app.faults.set(Step::LedgerMarkDeleting, Fault::Away);
         let refused = request.send().await.unwrap();
         assert_eq!((refused.status().as_u16(), again(&refused)), (503, true));
         app.faults.clear();
@@ -52,7 +52,7 @@ async fn what_cannot_be_written_down_is_served_and_noted_later() {
     let app = TestApp::start().await;
     let (used, unused) = (app.stage("jars").await, app.stage("others").await);
     assert_eq!(app.download(&used).send().await.unwrap().text().await.unwrap(), "jars");
-    for step in [Step::LedgerMarkUsed, Step::LedgerCondemn, Step::LedgerBegin] {
+    for step in [Step::LedgerMarkUsed, Step::LedgerMarkDeleting, Step::LedgerBegin] {
         app.faults.set(step, Fault::FailBefore);
     }
     let unnoted = || logs::lines_with("a download could not be noted");
@@ -114,7 +114,7 @@ async fn a_read_only_disk_is_told_to_all_who_would_change_something_in_the_same_
     let (kept, due) = (server.app.stage("jars").await, server.app.stage("others").await);
     server.use_once(&kept).await;
     server.app.clock.advance(std::time::Duration::from_hours(1));
-    for step in [Step::LedgerBegin, Step::LedgerCondemn, Step::LedgerMarkUsed, Step::StoreDelete] {
+    for step in [Step::LedgerBegin, Step::LedgerMarkDeleting, Step::LedgerMarkUsed, Step::StoreDelete] {
         server.app.faults.set(step, Fault::ReadOnly);
     }
     let mut answers = Vec::new();
@@ -146,7 +146,7 @@ async fn a_read_only_disk_is_told_to_all_who_would_change_something_in_the_same_
 async fn a_deletion_that_finds_no_room_to_be_written_down_is_a_507_and_deletes_nothing() {
     let app = TestApp::start().await;
     let ticket = app.stage("jars").await;
-    app.faults.set(Step::LedgerCondemn, Fault::Full);
+    app.faults.set(Step::LedgerMarkDeleting, Fault::Full);
     let answer = problem(app.delete(&ticket).send().await.unwrap()).await;
     assert_eq!((answer.status, answer.code.as_str()), (507, "insufficient-storage"));
     assert!(answer.detail.contains("the server's disk is full"), "{answer:?}");
@@ -180,7 +180,7 @@ async fn on_a_full_ledger_downloads_go_on_and_their_use_is_written_down_later() 
 async fn an_upload_that_fills_the_disk_leaves_no_bytes_even_if_its_row_cannot_be_removed() {
     let app = TestApp::start().await;
     app.faults.set(Step::StoreCommit, Fault::Full);
-    app.faults.set(Step::LedgerBury, Fault::Full);
+    app.faults.set(Step::LedgerFinishDeletion, Fault::Full);
     let answer = app.put("", vec![7; 2_000_000]).send().await.unwrap();
     assert_eq!(answer.status(), 507);
     assert_eq!(app.files(), Vec::<String>::new());

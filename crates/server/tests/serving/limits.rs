@@ -230,7 +230,7 @@ async fn on_a_full_disk_a_delete_succeeds_because_it_gets_the_reserve() {
     let ticket = app.stage("jars").await;
     let reserve = app.data_dir().join("reserve");
     assert!(reserve.exists());
-    app.faults.set(Step::LedgerCondemn, Fault::FullButForTheReserve);
+    app.faults.set(Step::LedgerMarkDeleting, Fault::FullButForTheReserve);
     assert_eq!(app.delete(&ticket).send().await.unwrap().status(), 204);
     assert!(!reserve.exists());
     assert_eq!(app.files(), Vec::<String>::new());

@@ -2,16 +2,15 @@
 
 use std::sync::Arc;
 
+use cloakroom_adapters::disk::DataDirectory;
+use cloakroom_adapters::sqlite::SqliteLedger;
 use cloakroom_core::clock::Clock as _;
 use cloakroom_core::protocol::admin::{ServerStatus, SweepReport};
 use cloakroom_core::protocol::v1::Metadata;
 use cloakroom_core::resource::{Bundle, Lifetime, Owner, OwnerHistory, ResourceId, ResourceSecret};
 use cloakroom_server::cleaner::{Released, SweepRequest};
 use cloakroom_server::owners::{Presence, Unknown};
-use cloakroom_staging::ledger::{
-    Completion, LeaseId, Ledger as _, Observation, PendingResource, SqliteLedger,
-};
-use cloakroom_staging::store::DataDirectory;
+use cloakroom_storage::ledger::{Completion, LeaseId, Ledger as _, Observation, PendingResource};
 use cloakroom_testing::clock::ManualClock;
 use cloakroom_testing::logs;
 

@@ -17,12 +17,12 @@ use crate::support::owners::{ScriptedOwners, owner};
 const STEPS: [Step; 9] = [
     Step::LedgerBegin,
     Step::LedgerComplete,
-    Step::LedgerGiveUp,
+    Step::LedgerAbandon,
     Step::LedgerMarkUsed,
-    Step::LedgerCondemn,
+    Step::LedgerMarkDeleting,
     Step::StoreAbort,
     Step::StoreDelete,
-    Step::LedgerBury,
+    Step::LedgerFinishDeletion,
     Step::LedgerObserve,
 ];
 const FAULTS: [Fault; 4] = [Fault::FailBefore, Fault::FailAfter, Fault::Full, Fault::FullButForTheReserve];

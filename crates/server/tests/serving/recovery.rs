@@ -5,14 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use cloakroom_adapters::disk::{DataDirectory, DiskStore};
+use cloakroom_adapters::sqlite::SqliteLedger;
 use cloakroom_core::resource::{
     BlobKey, Bundle, DeletionReason, Lifetime, Owner, OwnerKind, ResourceId, ResourceSecret,
 };
-use cloakroom_staging::Recovered;
-use cloakroom_staging::ledger::{
-    Authority, Completion, Condition, Deletion, LeaseId, Ledger as _, PendingResource, SqliteLedger,
+use cloakroom_storage::Recovered;
+use cloakroom_storage::ledger::{
+    Authority, Completion, Condition, Deletion, LeaseId, Ledger as _, PendingResource,
 };
-use cloakroom_staging::store::{Begun, BlobStore as _, DataDirectory, DiskStore};
+use cloakroom_storage::store::{Begun, BlobStore as _};
 use cloakroom_testing::clock::ManualClock;
 use cloakroom_testing::logs;
 use cloakroom_testing::wait::until;
@@ -76,7 +78,7 @@ impl Remains {
         self.ready((id, lease)).await;
         let reason = DeletionReason::Released;
         let deletion = Deletion { id, reason, at: now(), condition: Condition::Always };
-        assert!(self.ledger.condemn(deletion, Authority::Ticket).await.unwrap());
+        assert!(self.ledger.mark_deleting(deletion, Authority::Ticket).await.unwrap());
         id
     }
 

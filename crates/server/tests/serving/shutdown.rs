@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cloakroom_staging::store::DataDirectory;
+use cloakroom_adapters::disk::DataDirectory;
 use cloakroom_testing::clock::ManualClock;
 use cloakroom_testing::half::{half_an_upload, incoming, is_told_to_come_again, the_other_half};
 use cloakroom_testing::wait::{BOUND, until_true};

@@ -16,7 +16,7 @@ use crate::support::owners::{ScriptedOwners, owner};
 use crate::support::watched::{HOUR, MINUTE, SECOND};
 
 const READS: [Step; 4] = [Step::LedgerTerm, Step::LedgerRefresh, Step::LedgerIdsIn, Step::LedgerListed];
-const WRITES: [Step; 3] = [Step::LedgerObserve, Step::LedgerCondemn, Step::LedgerBury];
+const WRITES: [Step; 3] = [Step::LedgerObserve, Step::LedgerMarkDeleting, Step::LedgerFinishDeletion];
 
 /// A server whose owners are as the test says.
 struct Scripted {
@@ -251,7 +251,7 @@ async fn on_a_full_disk_what_is_due_goes_even_if_nothing_new_can_be_noted() {
 
 #[tokio::test]
 async fn a_full_disk_gives_up_its_reserve_for_what_sweeps_write_down() {
-    for step in [Step::LedgerObserve, Step::LedgerCondemn] {
+    for step in [Step::LedgerObserve, Step::LedgerMarkDeleting] {
         let it = Scripted::start().await;
         it.used_by("driver").await;
         it.expired_after(SECOND).await;

@@ -8,8 +8,8 @@ use bytes::Bytes;
 use cloakroom_core::resource::{BlobKey, ResourceId, UploadHandle};
 use cloakroom_server::cleaner::{Policy, Sweeper};
 use cloakroom_server::owners::NoCluster;
-use cloakroom_staging::ledger::{LEASE_RENEWAL, LEASE_TIME};
-use cloakroom_staging::{AccessError, Limits, NewUpload, Recovered, StraysGo, UploadError};
+use cloakroom_storage::ledger::{LEASE_RENEWAL, LEASE_TIME};
+use cloakroom_storage::{AccessError, Limits, NewUpload, Recovered, StraysGo, UploadError};
 use cloakroom_testing::wait::{BOUND, until};
 use futures_util::FutureExt as _;
 use tokio::time::timeout;
@@ -63,7 +63,7 @@ async fn an_upload_that_is_held_up_beyond_its_lease_is_acknowledged_whole_or_fai
                 other.assert_downloads(&staged, &what).await;
             }
             Err(error) => {
-                assert!(!is_untouched && matches!(error, UploadError::GivenUp), "{what}: {error:?}");
+                assert!(!is_untouched && matches!(error, UploadError::Abandoned), "{what}: {error:?}");
                 assert!(error.to_string().contains("send it again"), "{error}");
                 shared.assert_nothing_left(&what).await;
             }
@@ -105,7 +105,7 @@ async fn a_renewal_that_comes_too_late_brings_nothing_back() {
     before_renewal.go_on();
     assert_eq!(sweep.await.unwrap().unwrap(), Recovered::default());
     before_complete.go_on();
-    assert!(matches!(upload.await.unwrap(), Err(UploadError::GivenUp)));
+    assert!(matches!(upload.await.unwrap(), Err(UploadError::Abandoned)));
     shared.assert_nothing_left("renewed too late").await;
 }
 
@@ -154,7 +154,7 @@ async fn leases_are_renewed_again_and_again_without_a_sweep() {
     assert_eq!(other.recovers().await.uploads, 1);
     renewed().await;
     let ended = timeout(BOUND, upload.ended()).await.expect("a lost lease ends the upload");
-    assert!(matches!(ended, UploadError::GivenUp));
+    assert!(matches!(ended, UploadError::Abandoned));
 }
 
 #[tokio::test]
@@ -219,14 +219,14 @@ async fn an_upload_whose_row_is_damaged_before_it_is_complete_aborts_it_by_its_h
     stop.reached().await;
     shared.change_ledger("UPDATE resources SET id = 'no id'").await;
     stop.go_on();
-    assert!(matches!(upload.await.unwrap(), Err(UploadError::GivenUp)));
+    assert!(matches!(upload.await.unwrap(), Err(UploadError::Abandoned)));
     assert_eq!(late.faults.aborted(), [Some(UploadHandle("upload-1".to_owned()))]);
     assert_eq!(shared.blobs().await, 0);
 }
 
 #[tokio::test]
 async fn a_cleaner_that_is_held_up_while_it_gives_an_upload_up_takes_nothing_that_is_complete() {
-    for step in [Step::LedgerTerm, Step::LedgerGiveUp, Step::StoreAbort, Step::LedgerBury] {
+    for step in [Step::LedgerTerm, Step::LedgerAbandon, Step::StoreAbort, Step::LedgerFinishDeletion] {
         for side in SIDES {
             let what = format!("{side:?} {step:?}");
             let (shared, late, other) = SharedData::two(Store::Memory).await;
@@ -255,7 +255,8 @@ async fn a_cleaner_that_is_held_up_while_it_gives_an_upload_up_takes_nothing_tha
 
 #[tokio::test]
 async fn a_release_that_is_held_up_is_finished_by_the_other_one_and_the_ticket_is_gone_at_once() {
-    let steps = [Step::LedgerCondemn, Step::LedgerIsDownloading, Step::StoreDelete, Step::LedgerBury];
+    let steps =
+        [Step::LedgerMarkDeleting, Step::LedgerIsDownloading, Step::StoreDelete, Step::LedgerFinishDeletion];
     for store in STORES {
         let is_asked = |step: &Step| !matches!((store, step), (Store::Disk, Step::LedgerIsDownloading));
         for (step, side) in steps.into_iter().filter(is_asked).flat_map(|step| SIDES.map(|side| (step, side)))
@@ -268,7 +269,7 @@ async fn a_release_that_is_held_up_is_finished_by_the_other_one_and_the_ticket_i
             let release = tokio::spawn(async move { staging.release(id, &secret).await });
             stop.reached().await;
             shared.clock.advance(LEASE_TIME);
-            let is_decided = (step, side) != (Step::LedgerCondemn, Side::Before);
+            let is_decided = (step, side) != (Step::LedgerMarkDeleting, Side::Before);
             if is_decided {
                 let gone = other.opens(&staged).await;
                 assert!(matches!(gone.err(), Some(AccessError::Gone { .. })), "{what}");
@@ -295,7 +296,7 @@ async fn a_decision_to_delete_that_comes_late_takes_nothing_that_was_used_or_is_
         shared.clock.advance(UNUSED_TIMEOUT);
         let mut held_up = Vec::new();
         for staged in [&used, &being_used] {
-            let stop = late.stopped_at(Step::LedgerCondemn, Side::Before);
+            let stop = late.stopped_at(Step::LedgerMarkDeleting, Side::Before);
             held_up.push((late.expires(late.row(staged).await), stop.clone()));
             stop.reached().await;
         }
@@ -363,7 +364,7 @@ async fn what_its_caller_drops_at_any_step_leaves_neither_bytes_nor_room_nor_lea
         let what = format!("{store:?} {side:?} {step:?}");
         let (shared, late, other) = SharedData::two(store).await;
         let stop = late.stopped_at(step, side);
-        let given_up = late.stopped_at(Step::LedgerGiveUp, Side::Before);
+        let abandoned = late.stopped_at(Step::LedgerAbandon, Side::Before);
         let upload = late.uploads();
         stop.reached().await;
         upload.abort();
@@ -372,8 +373,8 @@ async fn what_its_caller_drops_at_any_step_leaves_neither_bytes_nor_room_nor_lea
         let is_finishing = matches!(step, Step::StoreCommit | Step::LedgerComplete);
         stop.go_on();
         if !is_finishing {
-            given_up.reached().await;
-            given_up.go_on();
+            abandoned.reached().await;
+            abandoned.go_on();
         }
         let resources = u64::from(is_finishing);
         until("it is settled", async || {
@@ -425,16 +426,16 @@ async fn without_a_disk_bytes_that_are_being_sent_go_when_the_lease_of_the_downl
 }
 
 #[tokio::test]
-async fn an_upload_that_was_given_up_ends_before_it_has_sent_everything() {
+async fn an_upload_that_was_abandoned_ends_before_it_has_sent_everything() {
     let (shared, late, other) = SharedData::two(Store::Disk).await;
     let mut upload = late.staging.begin_upload(NewUpload::default()).await.unwrap();
     shared.clock.advance(LEASE_TIME);
     assert_eq!(other.recovers().await.uploads, 1);
     // A renewal tells it.
     late.recovers().await;
-    assert!(matches!(upload.ended().await, UploadError::GivenUp));
+    assert!(matches!(upload.ended().await, UploadError::Abandoned));
     upload.abandon().await;
-    shared.assert_nothing_left("given up").await;
+    shared.assert_nothing_left("abandoned").await;
 }
 
 #[tokio::test]

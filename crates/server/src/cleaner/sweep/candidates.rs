@@ -15,8 +15,8 @@ use crate::owners::{Presence, Unknown};
 use cloakroom_core::clock::Readings;
 use cloakroom_core::resource::{DeletionReason, Owner, Ready, Resource, ResourceId};
 use cloakroom_core::text::chain;
-use cloakroom_staging::AccessError;
-use cloakroom_staging::ledger::{Authority, LedgerError, Listed};
+use cloakroom_storage::AccessError;
+use cloakroom_storage::ledger::{Authority, LedgerError, Listed};
 
 /// Fresh reads at once.
 const READS_AT_ONCE: usize = 8;

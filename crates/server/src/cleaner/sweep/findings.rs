@@ -13,8 +13,8 @@ use super::candidates::Candidate;
 use crate::owners::{Presence, Unknown};
 use cloakroom_core::clock::Readings;
 use cloakroom_core::resource::{DeletionReason, Life, OwnerHistory, ResourceId};
-use cloakroom_staging::AccessError;
-use cloakroom_staging::ledger::{Listed, Observation};
+use cloakroom_storage::AccessError;
+use cloakroom_storage::ledger::{Listed, Observation};
 
 /// How many resources are looked at together.
 const PAGE: usize = 1000;

@@ -12,7 +12,7 @@ use crate::http::body::too_slow;
 use crate::http::error::ApiError;
 use cloakroom_core::protocol::problem::Code;
 use cloakroom_core::text::chain;
-use cloakroom_staging::Upload;
+use cloakroom_storage::Upload;
 
 /// Each frame costs about five microseconds of the processor, however small it is. After [`FRAMES`] frames of less than
 /// [`TINY`] bytes, the receiver rests, unless the body brought [`ENOUGH`] bytes meanwhile. So tiny frames of one upload

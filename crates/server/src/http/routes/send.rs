@@ -23,8 +23,8 @@ use cloakroom_core::protocol::problem::Code;
 use cloakroom_core::protocol::{BUNDLE_CONTENT_TYPE, REPR_DIGEST, digest};
 use cloakroom_core::resource::{Bundle, FileName};
 use cloakroom_core::text::chain;
-use cloakroom_staging::Download;
-use cloakroom_staging::store::StoreError;
+use cloakroom_storage::Download;
+use cloakroom_storage::store::StoreError;
 
 /// A proxy must not store a bundle, because a secret protects it. It must not change the bytes, because they have a
 /// digest.

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use cloakroom_adapters::disk::{DataDirectory, DiskError, DiskStore};
+use cloakroom_adapters::sqlite::SqliteLedger;
 use cloakroom_core::metrics::Metrics;
 use cloakroom_core::protocol::problem::Problem;
 use cloakroom_core::protocol::v1::Ticket;
@@ -18,9 +20,9 @@ use cloakroom_server::http::{
 };
 use cloakroom_server::owners::{NoCluster, Owners};
 use cloakroom_server::shutdown::Shutdown;
-use cloakroom_staging::ledger::{Ledger, SqliteLedger};
-use cloakroom_staging::store::{DataDirectory, DiskError, DiskStore, Storage};
-use cloakroom_staging::{AccessError, CapacityLimits, Limits, Recovered, Staging, StraysGo};
+use cloakroom_storage::ledger::Ledger;
+use cloakroom_storage::store::Storage;
+use cloakroom_storage::{AccessError, CapacityLimits, Limits, Recovered, Staging, StraysGo};
 use cloakroom_testing::clock::ManualClock;
 use cloakroom_testing::logs;
 use cloakroom_testing::wait::until_true;

@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use bytes::Bytes;
 use cloakroom_core::resource::{BlobKey, Owner, Resource, ResourceId, State, UploadHandle};
-use cloakroom_staging::ledger::{
-    Account, Authority, Charge, Completion, Deletion, Epoch, GivenUp, LeaseId, Ledger, LedgerError, Listed,
+use cloakroom_storage::ledger::{
+    Abandoned, Account, Authority, Charge, Completion, Deletion, Epoch, LeaseId, Ledger, LedgerError, Listed,
     Observation, OwnerMemory, PendingResource, Stored, Stray, Taken, Unreadable, WatchScope,
 };
-use cloakroom_staging::store::{
+use cloakroom_storage::store::{
     Begun, BlobFacts, BlobStore, BlobWriter, LocalDisk, Space, Storage, StoreError, StoredBlob,
 };
 use cloakroom_testing::wait::BOUND;
@@ -33,17 +33,17 @@ pub enum Step {
     StoreCommit,
     LedgerRenew,
     LedgerComplete,
-    LedgerGiveUp,
+    LedgerAbandon,
     LedgerHold,
     StoreOpen,
     LedgerMarkUsed,
     LedgerTerm,
-    LedgerCondemn,
+    LedgerMarkDeleting,
     /// Asked only without a disk.
     LedgerIsDownloading,
     StoreAbort,
     StoreDelete,
-    LedgerBury,
+    LedgerFinishDeletion,
     LedgerObserve,
     LedgerFind,
     LedgerState,
@@ -251,8 +251,8 @@ impl Ledger for FaultyLedger {
         self.faults.of_ledger(Step::LedgerComplete, self.inner.complete(completion, lease)).await
     }
 
-    async fn give_up(&self, id: ResourceId, by: Authority) -> Result<Option<GivenUp>, LedgerError> {
-        self.faults.of_ledger(Step::LedgerGiveUp, self.inner.give_up(id, by)).await
+    async fn abandon(&self, id: ResourceId, by: Authority) -> Result<Option<Abandoned>, LedgerError> {
+        self.faults.of_ledger(Step::LedgerAbandon, self.inner.abandon(id, by)).await
     }
 
     async fn renew(&self, leases: &[LeaseId]) -> Result<Vec<LeaseId>, LedgerError> {
@@ -282,12 +282,12 @@ impl Ledger for FaultyLedger {
         self.faults.of_ledger(Step::LedgerMarkUsed, self.inner.mark_used(id, at)).await
     }
 
-    async fn condemn(&self, decision: Deletion, by: Authority) -> Result<bool, LedgerError> {
-        self.faults.of_ledger(Step::LedgerCondemn, self.inner.condemn(decision, by)).await
+    async fn mark_deleting(&self, decision: Deletion, by: Authority) -> Result<bool, LedgerError> {
+        self.faults.of_ledger(Step::LedgerMarkDeleting, self.inner.mark_deleting(decision, by)).await
     }
 
-    async fn bury(&self, id: ResourceId) -> Result<bool, LedgerError> {
-        self.faults.of_ledger(Step::LedgerBury, self.inner.bury(id)).await
+    async fn finish_deletion(&self, id: ResourceId) -> Result<bool, LedgerError> {
+        self.faults.of_ledger(Step::LedgerFinishDeletion, self.inner.finish_deletion(id)).await
     }
 
     async fn forget_tombstones(&self, before: Timestamp) -> Result<u64, LedgerError> {

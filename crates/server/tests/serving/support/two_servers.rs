@@ -5,11 +5,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
+use cloakroom_adapters::disk::{DataDirectory, DiskStore};
+use cloakroom_adapters::sqlite::SqliteLedger;
 use cloakroom_core::metrics::Metrics;
 use cloakroom_core::resource::{DeletionReason, Holder, Lifetime, Owner, OwnerKind, Ready, Resource};
-use cloakroom_staging::ledger::{Authority, Ledger, SqliteLedger};
-use cloakroom_staging::store::{DataDirectory, DiskStore, MemoryStore, Storage, StoreError};
-use cloakroom_staging::{
+use cloakroom_storage::ledger::{Authority, Ledger};
+use cloakroom_storage::store::{MemoryStore, Storage, StoreError};
+use cloakroom_storage::{
     AccessError, Download, Limits, NewUpload, Recovered, Share, Staged, Staging, StraysGo, Terms, Upload,
     UploadError,
 };

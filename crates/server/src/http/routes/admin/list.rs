@@ -12,8 +12,8 @@ use crate::http::error::ApiError;
 use crate::http::state::AppState;
 use cloakroom_core::protocol::admin::ResourcePage;
 use cloakroom_core::resource::ResourceId;
-use cloakroom_staging::AccessError;
-use cloakroom_staging::ledger::{LedgerError, Listed};
+use cloakroom_storage::AccessError;
+use cloakroom_storage::ledger::{LedgerError, Listed};
 
 /// How many resources are looked at before other requests get their turn.
 const CHUNK: u32 = 1000;

@@ -22,8 +22,8 @@ use access::Administrator;
 use cloakroom_core::protocol::admin::{Removal, ResourceDetails, SweepReport};
 use cloakroom_core::protocol::problem::Code;
 use cloakroom_core::resource::{DeletionReason, Resource, ResourceId, State as LifeState};
-use cloakroom_staging::AccessError;
-use cloakroom_staging::ledger::{LedgerError, UnreadableRow};
+use cloakroom_storage::AccessError;
+use cloakroom_storage::ledger::{LedgerError, UnreadableRow};
 
 /// The query in pairs, because a parameter may be repeated.
 type QueryPairs = Result<Query<Vec<(String, String)>>, QueryRejection>;

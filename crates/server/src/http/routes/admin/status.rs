@@ -17,9 +17,9 @@ use cloakroom_core::protocol::admin::{
 };
 use cloakroom_core::protocol::problem::Code;
 use cloakroom_core::protocol::status::ClusterMatch;
-use cloakroom_staging::AccessError;
-use cloakroom_staging::ledger::UnreadableRow;
-use cloakroom_staging::{Limits, Share};
+use cloakroom_storage::AccessError;
+use cloakroom_storage::ledger::UnreadableRow;
+use cloakroom_storage::{Limits, Share};
 
 /// Get the server's status: room, watches, sweeps.
 #[utoipa::path(

@@ -14,7 +14,7 @@ use crate::http::routes::described::{BundleBody, Conditions, PartOfBundle};
 use crate::http::routes::send::{Ranges, send};
 use crate::http::state::AppState;
 use cloakroom_core::resource::{ResourceId, ResourceSecret};
-use cloakroom_staging::{AccessError, Download};
+use cloakroom_storage::{AccessError, Download};
 
 /// Download a bundle: the whole, or the part that Range names.
 #[utoipa::path(

@@ -10,7 +10,7 @@ use cloakroom_core::protocol::problem::Code;
 use cloakroom_core::protocol::v0::{OWNER_PART, RESOURCES_PART, StagedResourcesOwner};
 use cloakroom_core::resource::{FileName, Holder};
 use cloakroom_core::text::excerpt;
-use cloakroom_staging::{NewUpload, Staging, Upload};
+use cloakroom_storage::{NewUpload, Staging, Upload};
 
 /// The most bytes of the owner's part. An owner is a few labels and needs far less.
 const LARGEST_OWNER: usize = 64 << 10;

@@ -23,7 +23,7 @@ use cloakroom_core::protocol::multipart::{Limits, Parser, boundary_of};
 use cloakroom_core::protocol::problem::Code;
 use cloakroom_core::protocol::v0::{StagedResourcesOwner, SubmittedResourceIdAndSecret, UploadForm};
 use cloakroom_core::resource::{Holder, Lifetime, Owner, OwnerKind};
-use cloakroom_staging::{Terms, Upload};
+use cloakroom_storage::{Terms, Upload};
 
 /// The most bytes of a form besides the bundle: boundaries, headers, the owner.
 const FORM_BYTES: u64 = 1 << 20;

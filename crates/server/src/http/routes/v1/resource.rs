@@ -12,7 +12,7 @@ use crate::http::state::AppState;
 use cloakroom_core::protocol::digest;
 use cloakroom_core::protocol::v1::Metadata;
 use cloakroom_core::resource::{Ready, Resource, ResourceId, ResourceSecret, State as LifeState};
-use cloakroom_staging::AccessError;
+use cloakroom_storage::AccessError;
 
 /// The ticket of a request. A missing secret is `401`. A malformed id is answered like an unknown one.
 pub(super) fn ticket(

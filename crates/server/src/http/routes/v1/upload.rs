@@ -24,7 +24,7 @@ use cloakroom_core::metrics::UploadMeasurement;
 use cloakroom_core::protocol::problem::Code;
 use cloakroom_core::protocol::{CONTENT_DIGEST, REPR_DIGEST, digest, v1};
 use cloakroom_core::resource::{FileName, Holder};
-use cloakroom_staging::{NewUpload, Staged, Terms, Upload};
+use cloakroom_storage::{NewUpload, Staged, Terms, Upload};
 
 type QueryPairs = Result<Query<Vec<(String, String)>>, QueryRejection>;
 type Peer = ConnectInfo<SocketAddr>;

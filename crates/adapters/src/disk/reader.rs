@@ -1,0 +1,188 @@
+//! Reads a stored blob, on threads that may block.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use bytes::Bytes;
+use cloakroom_core::resource::BlobKey;
+use futures_util::stream::{self, BoxStream};
+use futures_util::{StreamExt as _, TryFutureExt as _};
+use rustix::fs::OFlags;
+use tokio::sync::OnceCell;
+
+use super::buffers::{Buffer, Buffers};
+use super::calls::Calls;
+use super::counter::{Counted, Counter};
+use super::root::Root;
+use super::{DiskError, directory};
+use cloakroom_storage::store::{StoreError, StoredBlob};
+
+/// How many bytes are read at a time. Large pieces are faster while few blobs are read; small ones save memory when
+/// there are many. There are only these two sizes, so that buffers can be used again.
+const LARGE_PIECE: usize = 512 << 10;
+const SMALL_PIECE: usize = 128 << 10;
+const FEW_READERS: usize = 4;
+
+/// How many pieces are read ahead of the network.
+const PIECES_AHEAD: usize = 2;
+
+pub(super) struct DiskBlob {
+    reader: Arc<Reader>,
+}
+
+struct Reader {
+    file: Arc<OpenFile>,
+    /// Counts the file as open.
+    _slot: Arc<Slot>,
+    path: PathBuf,
+    calls: Calls,
+    buffers: Arc<Buffers>,
+    others: Counted,
+}
+
+/// The parts that all readers of one store share.
+#[derive(Debug, Clone)]
+pub(super) struct Reading {
+    root: Arc<Root>,
+    calls: Calls,
+    pub(super) open: Arc<OpenFiles>,
+    buffers: Arc<Buffers>,
+    readers: Counter,
+}
+
+impl Reading {
+    /// Readers with at most `most` blobs open at once.
+    pub(super) fn new(root: Arc<Root>, calls: Calls, most: usize) -> Self {
+        let open = Arc::new(OpenFiles::new(most));
+        Self { root, calls, open, buffers: Arc::default(), readers: Counter::default() }
+    }
+}
+
+/// The blobs that are open. A blob that is downloaded many times at once takes one descriptor.
+#[derive(Debug)]
+pub(super) struct OpenFiles {
+    slots: Mutex<HashMap<BlobKey, Weak<Slot>>>,
+    most: usize,
+}
+
+/// The place of an open blob. The first reader takes it and opens the file; others wait for that, without a thread.
+#[derive(Debug, Default)]
+struct Slot(OnceCell<Arc<OpenFile>>);
+
+#[derive(Debug)]
+struct OpenFile {
+    file: File,
+    size_bytes: u64,
+}
+
+impl OpenFiles {
+    pub(super) fn new(most: usize) -> Self {
+        Self { slots: Mutex::default(), most }
+    }
+
+    /// Makes the next opening of a blob look at the disk again. Readers that have the file open keep it.
+    pub(super) fn forget(&self, key: BlobKey) {
+        self.lock().remove(&key);
+    }
+
+    /// How many files are open, and how many may be open; `None` if there is no limit.
+    pub(super) fn count(&self) -> Option<(usize, usize)> {
+        let open = self.lock().values().filter(|slot| slot.strong_count() > 0).count();
+        (self.most < usize::MAX).then_some((open, self.most))
+    }
+
+    /// The slot of a blob. The lock is never held while a file is opened, because a disk may take any time for that.
+    fn slot(&self, key: BlobKey) -> Option<Arc<Slot>> {
+        let mut slots = self.lock();
+        if let Some(slot) = slots.get(&key).and_then(Weak::upgrade) {
+            return Some(slot);
+        }
+        slots.retain(|_, slot| slot.strong_count() > 0);
+        if slots.len() >= self.most {
+            return None;
+        }
+        let slot = Arc::new(Slot::default());
+        slots.insert(key, Arc::downgrade(&slot));
+        Some(slot)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<BlobKey, Weak<Slot>>> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl DiskBlob {
+    pub(super) async fn open(key: BlobKey, reading: Reading) -> Result<Option<Self>, DiskError> {
+        let Reading { root, calls, open, buffers, readers } = reading;
+        let name = directory::bundle(key);
+        let path = root.shown(&name);
+        let Some(slot) = open.slot(key) else { return Err(DiskError::OutOfDescriptors { path }) };
+        let opened = slot.0.get_or_try_init(|| calls.run(move || OpenFile::open(&root, &name).map(Arc::new)));
+        let file = match opened.await {
+            Ok(file) => Arc::clone(file),
+            Err(DiskError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        };
+        let reader = Reader { file, _slot: slot, path, calls, buffers, others: readers.one_more() };
+        Ok(Some(Self { reader: Arc::new(reader) }))
+    }
+}
+
+impl OpenFile {
+    /// Opens without waiting for a pipe and without following a link: the store made neither.
+    fn open(root: &Root, name: &Path) -> Result<Self, DiskError> {
+        let failed = |error| DiskError::io("open", root.shown(name), error);
+        let file = root.open(name, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK, "open")?;
+        let found = file.metadata().map_err(failed)?;
+        if !found.is_file() {
+            return Err(failed(io::Error::other("it is not a regular file")));
+        }
+        // A hint that makes the kernel read further ahead. Without it reading works, but is slower from a cold disk.
+        let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Sequential);
+        Ok(Self { file, size_bytes: found.len() })
+    }
+}
+
+impl StoredBlob for DiskBlob {
+    fn size_bytes(&self) -> u64 {
+        self.reader.file.size_bytes
+    }
+
+    fn read(self: Box<Self>, range: Range<u64>) -> BoxStream<'static, Result<Bytes, StoreError>> {
+        let Self { reader, .. } = *self;
+        let open = Arc::clone(&reader);
+        let pieces = stream::unfold(range.start, move |from| {
+            let length = if open.others.count() <= FEW_READERS { LARGE_PIECE } else { SMALL_PIECE };
+            let to = range.end.min(from.saturating_add(length as u64));
+            std::future::ready((from < range.end).then_some((from..to, to)))
+        });
+        let read = move |piece| Arc::clone(&reader).read(piece).map_err(StoreError::from);
+        pieces.map(read).buffered(PIECES_AHEAD).boxed()
+    }
+}
+
+impl Reader {
+    async fn read(self: Arc<Self>, piece: Range<u64>) -> Result<Bytes, DiskError> {
+        let calls = self.calls.clone();
+        calls
+            .run(move || {
+                let length = usize::try_from(piece.end - piece.start).unwrap_or(usize::MAX);
+                read_exactly(&self.file.file, piece.start, self.buffers.take(length))
+                    .map_err(|error| DiskError::io("read", &self.path, error))
+            })
+            .await
+    }
+}
+
+/// Fewer bytes than the buffer holds are an error, because their number was promised.
+fn read_exactly(file: &File, offset: u64, mut buffer: Buffer) -> io::Result<Bytes> {
+    file.read_exact_at(buffer.bytes_mut(), offset)?;
+    Ok(buffer.into_bytes())
+}

@@ -1,0 +1,192 @@
+//! Writes a blob as it arrives. One task receives bytes while a blocking task writes the bytes before them.
+
+use std::fs::File;
+use std::io::{self, IoSlice, Write};
+use std::mem;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use cloakroom_core::resource::BlobKey;
+use rustix::fs::OFlags;
+use tokio::task::JoinHandle;
+
+use super::DiskError;
+use super::batch::Batch;
+use super::calls::Calls;
+use super::counter::{Counted, Counter};
+use super::directory;
+use super::root::Root;
+use super::shards::ShardFolders;
+use crate::place::Place;
+use cloakroom_storage::store::{BlobWriter, StoreError};
+
+/// How many bytes are handed to the blocking task at a time: enough to make this cheap. An upload holds at most two
+/// batches. If many blobs arrive at once, their batches get smaller, so that all of them together keep to a goal.
+const LARGEST_BATCH: usize = 1 << 20;
+const SMALLEST_BATCH: usize = 64 << 10;
+const BATCHES_GOAL: usize = 2 << 20;
+
+/// After this many bytes the disk is asked to begin writing, so that the final sync has little left to do.
+const FLUSH_BYTES: u64 = 64 << 20;
+
+pub(super) struct DiskWriter {
+    key: BlobKey,
+    shared: Shared,
+    batch: Batch,
+    writing: Writing,
+    flushing: Option<JoinHandle<Result<(), DiskError>>>,
+    since_flush: u64,
+    arriving: Counted,
+}
+
+/// The parts that all uploads of one store share.
+#[derive(Debug, Clone)]
+pub(super) struct Shared {
+    root: Arc<Root>,
+    place: Place,
+    calls: Calls,
+    shards: Arc<ShardFolders>,
+    arriving: Counter,
+}
+
+impl Shared {
+    pub(super) fn new(root: Arc<Root>, place: Place, calls: Calls) -> Self {
+        Self { root, place, calls, shards: Arc::default(), arriving: Counter::default() }
+    }
+}
+
+/// The state of the file: either it is here, or the blocking task has it. After a failure neither has it.
+enum Writing {
+    Idle(OpenFile),
+    Busy(JoinHandle<Result<OpenFile, DiskError>>),
+    Failed,
+}
+
+struct OpenFile {
+    file: File,
+    path: PathBuf,
+}
+
+impl DiskWriter {
+    pub(super) fn create(key: BlobKey, shared: Shared) -> Result<Self, DiskError> {
+        let name = directory::incoming(key);
+        let file = shared.root.open(&name, OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY, "create")?;
+        let file = OpenFile { file, path: shared.root.shown(&name) };
+        let arriving = shared.arriving.one_more();
+        Ok(Self {
+            key,
+            shared,
+            batch: Batch::default(),
+            writing: Writing::Idle(file),
+            flushing: None,
+            since_flush: 0,
+            arriving,
+        })
+    }
+
+    /// Takes the file back from the blocking task. Returns the error of that task if it had one.
+    async fn idle(&mut self) -> Result<OpenFile, DiskError> {
+        match mem::replace(&mut self.writing, Writing::Failed) {
+            Writing::Idle(file) => Ok(file),
+            Writing::Busy(task) => task.await.map_err(|_| DiskError::Stopping)?,
+            Writing::Failed => Err(DiskError::Stopping),
+        }
+    }
+
+    async fn hand_over(&mut self) -> Result<(), DiskError> {
+        let mut file = self.idle().await?;
+        self.flush_early(&file).await?;
+        self.since_flush += self.batch.length() as u64;
+        let batch = self.batch.take();
+        self.writing = Writing::Busy(self.shared.calls.begin(move || {
+            file.append(&batch)?;
+            Ok(file)
+        })?);
+        Ok(())
+    }
+
+    /// Starts to write back the page cache while more bytes arrive. A sync that failed is never tried again, because a
+    /// second one may report success for pages that were lost. So the upload fails.
+    async fn flush_early(&mut self, file: &OpenFile) -> Result<(), DiskError> {
+        if self.since_flush < FLUSH_BYTES || self.flushing.as_ref().is_some_and(|flush| !flush.is_finished())
+        {
+            return Ok(());
+        }
+        self.flushed().await?;
+        self.since_flush = 0;
+        let path = file.path.clone();
+        let file = file.file.try_clone().map_err(|error| DiskError::io("open", &path, error))?;
+        let sync = move || file.sync_data().map_err(|error| DiskError::io("sync", &path, error));
+        self.flushing = Some(self.shared.calls.begin_sync(sync)?);
+        Ok(())
+    }
+
+    async fn flushed(&mut self) -> Result<(), DiskError> {
+        match self.flushing.take() {
+            Some(flush) => flush.await.map_err(|_| DiskError::Stopping)?,
+            None => Ok(()),
+        }
+    }
+}
+
+#[async_trait]
+impl BlobWriter for DiskWriter {
+    async fn write(&mut self, bytes: Bytes) -> Result<(), StoreError> {
+        self.batch.push(bytes);
+        let enough = (BATCHES_GOAL / self.arriving.count()).clamp(SMALLEST_BATCH, LARGEST_BATCH);
+        if self.batch.length() >= enough {
+            self.hand_over().await?;
+        }
+        Ok(())
+    }
+
+    async fn commit(mut self: Box<Self>) -> Result<(), StoreError> {
+        self.hand_over().await?;
+        let file = self.idle().await?;
+        self.flushed().await?;
+        let (key, shared) = (self.key, self.shared);
+        let calls = shared.calls.clone();
+        Ok(calls
+            .begin_sync(move || publish(&file, key, &shared))?
+            .await
+            .map_err(|_| StoreError::Stopping)??)
+    }
+}
+
+impl OpenFile {
+    fn append(&mut self, batch: &[Bytes]) -> Result<(), DiskError> {
+        write_all(&mut self.file, batch).map_err(|error| DiskError::io("write to", &self.path, error))
+    }
+}
+
+/// Writes a whole batch, mostly with one system call.
+fn write_all(file: &mut File, batch: &[Bytes]) -> io::Result<()> {
+    let mut slices: Vec<IoSlice<'_>> = batch.iter().map(|bytes| IoSlice::new(bytes)).collect();
+    let mut rest = slices.as_mut_slice();
+    IoSlice::advance_slices(&mut rest, 0);
+    while !rest.is_empty() {
+        match file.write_vectored(rest) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => IoSlice::advance_slices(&mut rest, written),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Makes the bytes durable, then the name, then the folder of the name. An acknowledgement needs this order, and a
+/// folder that is still at its path.
+fn publish(file: &OpenFile, key: BlobKey, shared: &Shared) -> Result<(), DiskError> {
+    let Shared { root, place, shards, .. } = shared;
+    file.file.sync_data().map_err(|error| DiskError::io("sync", &file.path, error))?;
+    let to = directory::bundle(key);
+    if let Some(shard) = to.parent() {
+        shards.ensure(root, shard)?;
+    }
+    root.rename(&directory::incoming(key), &to)?;
+    root.sync_folder_of(&to)?;
+    Ok(place.look()?)
+}

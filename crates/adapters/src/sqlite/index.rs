@@ -1,0 +1,219 @@
+//! The ready index: what a sweep must know of each ready resource, in memory, so that a sweep without work needs no
+//! query. The writer task updates it after each commit.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+
+use super::known_owners::KnownOwners;
+use super::set_aside::SetAside;
+use cloakroom_core::resource::{Life, Owner, OwnerHistory, Ready, Resource, ResourceId};
+use cloakroom_storage::ledger::{Completion, Listed, Observation, OwnerMemory, Unreadable, UnreadableRow};
+
+/// A part of the ready rows.
+#[derive(Debug, Default)]
+pub(super) struct ReadyPage {
+    /// The rows that can be read.
+    pub(super) resources: Vec<Resource<Ready>>,
+    /// The rows that this version cannot read.
+    pub(super) unreadable: Vec<UnreadableRow>,
+    /// How many further rows have a damaged id.
+    pub(super) damaged_ids: usize,
+    /// The id after which the next page begins; `None` if this was the last page.
+    pub(super) next: Option<ResourceId>,
+}
+
+/// All ready resources. If another program may have changed a row, everything is read again.
+#[derive(Debug, Default)]
+pub(super) struct Index(Mutex<Entries>);
+
+#[derive(Debug)]
+struct Entry {
+    owner: Arc<Owner>,
+    size_bytes: u64,
+    life: Life,
+}
+
+#[derive(Debug, Default)]
+struct Entries {
+    ready: BTreeMap<ResourceId, Entry>,
+    owners: KnownOwners,
+    set_aside: SetAside,
+    is_doubtful: bool,
+    is_new: bool,
+    /// The resources that changed while everything is read again: a row that was read before its change must not
+    /// replace the entry. `None` while nothing is read.
+    changed: Option<BTreeSet<ResourceId>>,
+}
+
+impl Index {
+    fn lock(&self) -> MutexGuard<'_, Entries> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn completed(&self, completion: &Completion) {
+        let Completion { id, owner, bundle, lifetime, created_at } = completion;
+        let life = Life {
+            created_at: *created_at,
+            lifetime: *lifetime,
+            last_used_at: None,
+            owner_history: OwnerHistory::default(),
+        };
+        let mut entries = self.lock();
+        entries.note(*id);
+        entries.insert(*id, owner.clone(), bundle.size_bytes, life);
+    }
+
+    pub(super) fn remove(&self, id: ResourceId) {
+        let mut entries = self.lock();
+        entries.note(id);
+        entries.remove(id);
+        entries.set_aside.remove(id);
+    }
+
+    pub(super) fn used(&self, id: ResourceId, at: Timestamp) {
+        self.change(id, |life| life.last_used_at = life.last_used_at.max(Some(at)));
+    }
+
+    pub(super) fn observed(&self, observation: &Observation) {
+        self.change(observation.id, |life| {
+            if life.owner_history == observation.before {
+                life.owner_history = observation.after;
+            }
+        });
+    }
+
+    fn change(&self, id: ResourceId, change: impl FnOnce(&mut Life)) {
+        let mut entries = self.lock();
+        entries.note(id);
+        if let Some(entry) = entries.ready.get_mut(&id) {
+            change(&mut entry.life);
+        }
+    }
+
+    /// Records that a row differs from what was last read or written here.
+    pub(super) fn doubt(&self) {
+        self.lock().is_doubtful = true;
+    }
+
+    pub(super) fn is_doubtful(&self) -> bool {
+        self.lock().is_doubtful
+    }
+
+    /// Up to `limit` ready resources with ids after `after`.
+    pub(super) fn listed(&self, after: Option<ResourceId>, limit: usize) -> Vec<Listed> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let entries = self.lock();
+        let ready = entries.ready.range((from, Bound::Unbounded)).take(limit);
+        let listed = |(id, Entry { owner, size_bytes, life }): (&ResourceId, &Entry)| Listed {
+            id: *id,
+            owner: Arc::clone(owner),
+            size_bytes: *size_bytes,
+            life: *life,
+        };
+        ready.map(listed).collect()
+    }
+
+    /// Begins to record changes, so that older rows that are read meanwhile do not undo them.
+    pub(super) fn begin_reading(&self) {
+        let mut entries = self.lock();
+        entries.is_doubtful = false;
+        entries.changed = Some(BTreeSet::new());
+        entries.set_aside.begin_reading();
+    }
+
+    pub(super) fn give_up_reading(&self) {
+        let mut entries = self.lock();
+        (entries.is_doubtful, entries.changed) = (true, None);
+    }
+
+    /// Takes in the page that was read after `after`. It works in place, page by page, because a second copy of
+    /// everything would be the largest use of memory of this server.
+    pub(super) fn take_page(&self, after: Option<ResourceId>, page: ReadyPage) {
+        let mut entries = self.lock();
+        entries.set_aside.take(page.unreadable, page.damaged_ids);
+        let range = (
+            after.map_or(Bound::Unbounded, Bound::Excluded),
+            page.next.map_or(Bound::Unbounded, Bound::Included),
+        );
+        let read: BTreeSet<ResourceId> = page.resources.iter().map(|resource| resource.id).collect();
+        let here = entries.ready.range(range).map(|(id, _)| *id);
+        let gone: Vec<ResourceId> =
+            here.filter(|id| !read.contains(id) && !entries.is_changed(*id)).collect();
+        for id in gone {
+            entries.remove(id);
+        }
+        for resource in page.resources {
+            if !entries.is_changed(resource.id) {
+                entries.take(resource);
+            }
+        }
+    }
+
+    pub(super) fn finish_reading(&self) {
+        let mut entries = self.lock();
+        (entries.is_new, entries.changed) = (true, None);
+        entries.set_aside.finish_reading();
+    }
+
+    /// Whether everything was just read: `true` only in the first call after that.
+    pub(super) fn take_newness(&self) -> bool {
+        std::mem::take(&mut self.lock().is_new)
+    }
+
+    pub(super) fn contains(&self, id: ResourceId) -> bool {
+        self.lock().ready.contains_key(&id)
+    }
+
+    /// How many bytes the owners take, and those of one namespace at most.
+    pub(super) fn owner_bytes(&self) -> (u64, u64) {
+        let owners = &self.lock().owners;
+        (owners.bytes() as u64, owners.most_bytes() as u64)
+    }
+
+    pub(super) fn owner_memory(&self, owner: &Owner) -> OwnerMemory {
+        self.lock().owners.memory(owner)
+    }
+
+    pub(super) fn unreadable(&self) -> Unreadable {
+        self.lock().set_aside.summary()
+    }
+}
+
+impl Entries {
+    fn note(&mut self, id: ResourceId) {
+        if let Some(changed) = &mut self.changed {
+            changed.insert(id);
+        }
+    }
+
+    fn is_changed(&self, id: ResourceId) -> bool {
+        self.changed.as_ref().is_some_and(|changed| changed.contains(&id))
+    }
+
+    fn insert(&mut self, id: ResourceId, owner: Owner, size_bytes: u64, life: Life) {
+        let owner = self.owners.keep(owner);
+        if let Some(before) = self.ready.insert(id, Entry { owner, size_bytes, life }) {
+            self.owners.let_go(&before.owner);
+        }
+    }
+
+    fn remove(&mut self, id: ResourceId) {
+        if let Some(entry) = self.ready.remove(&id) {
+            self.owners.let_go(&entry.owner);
+        }
+    }
+
+    /// Takes in a row that was read. Owner and size of a resource never change, so a known owner stays.
+    fn take(&mut self, resource: Resource<Ready>) {
+        let life = resource.life();
+        if let Some(entry) = self.ready.get_mut(&resource.id) {
+            entry.life = life;
+        } else {
+            let Ready { owner, bundle, .. } = resource.data;
+            self.insert(resource.id, owner, bundle.size_bytes, life);
+        }
+    }
+}

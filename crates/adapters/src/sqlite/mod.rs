@@ -1,0 +1,478 @@
+//! The ledger in SQLite: one writer task shares each commit among several operations. Readers have a pool, and leases
+//! are in memory.
+
+mod error;
+mod index;
+mod known_owners;
+mod memory;
+mod operation;
+mod reading;
+mod room;
+mod row;
+mod set_aside;
+mod strays;
+mod surroundings;
+mod tombstones;
+mod writer;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::StreamExt as _;
+use jiff::Timestamp;
+use sqlx::migrate::MigrateError;
+use sqlx::sqlite::{
+    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteRow, SqliteSynchronous,
+};
+use sqlx::{ConnectOptions, Row as _};
+
+use crate::inodes;
+use crate::place::Place;
+use cloakroom_core::clock::{Clock, SystemClock};
+use cloakroom_core::resource::{BlobKey, Owner, Resource, ResourceId, State, UploadHandle};
+use cloakroom_storage::ledger::{
+    Abandoned, Account, Authority, Charge, Completion, Deletion, Epoch, LeaseId, Ledger, LedgerError, Listed,
+    Observation, OwnerMemory, PendingResource, Stored, Stray, Taken, Unreadable, WatchScope,
+};
+use error::failed;
+use index::ReadyPage;
+use memory::Memory;
+use operation::{Operation, Outcome};
+use writer::Writer;
+
+/// How long a connection waits for the lock of another one. Only one connection writes, so the wait is for checkpoints,
+/// or for another process. An upload that fails waits up to three times, and has a place meanwhile.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How many look-ups run at once. Others wait their turn.
+const READERS: u32 = 4;
+
+/// The size that the write-ahead log shrinks to after a long read has kept it growing, in bytes.
+const LARGEST_LOG_BYTES: u64 = 8 << 20;
+
+/// How many tombstones one change removes at most, because uploads wait for that change.
+const TRIMMED_AT_ONCE: u64 = 5000;
+
+/// A page of rows ends when its owners have more bytes than this.
+const LARGEST_PAGE_BYTES: usize = 4 << 20;
+
+/// The ownership table in a SQLite file.
+pub struct SqliteLedger {
+    readers: SqlitePool,
+    writer: Writer,
+    memory: Arc<Memory>,
+}
+
+impl SqliteLedger {
+    /// Opens the database at `path`. Creates it if it is missing, and migrates it to this version's form.
+    pub async fn open(path: &Path) -> Result<Self, LedgerError> {
+        Self::open_by(path, Arc::new(SystemClock::new())).await
+    }
+
+    /// The same, with `clock` for the end of leases.
+    pub async fn open_by(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, LedgerError> {
+        Self::open_in(&Place::default(), path, clock).await
+    }
+
+    /// The same. `place` also watches the files of the ledger.
+    pub async fn open_in(place: &Place, path: &Path, clock: Arc<dyn Clock>) -> Result<Self, LedgerError> {
+        let options = options(path);
+        let shown = || path.display().to_string();
+        let mut connection = options.connect().await.map_err(|source| not_opened(source, shown()))?;
+        sqlx::migrate!("../../migrations/sqlite")
+            .run(&mut connection)
+            .await
+            .map_err(|source| not_migrated(source, shown()))?;
+        let readers = readers(options).await.map_err(|source| not_opened(source, shown()))?;
+        watch(place, path).map_err(|source| LedgerError::Open { path: shown(), source: Arc::new(source) })?;
+        let memory = Arc::new(Memory::new(clock));
+        let writer = Writer::start(connection, Arc::clone(&memory), place.clone());
+        Ok(Self { readers, writer, memory })
+    }
+
+    /// Up to `limit` ready resources with ids after `after`, in the order of their ids. There are fewer if their owners
+    /// are large. The page also has the unreadable rows between them that may have been acknowledged.
+    async fn ready(&self, after: Option<ResourceId>, limit: u32) -> Result<ReadyPage, LedgerError> {
+        // A row with an unknown state may have been ready. Of those that are `deleting` only the damaged ids are of
+        // interest. The plus keeps SQLite from using the index on the state, which
+        // would make it sort all rows for every page (<https://www.sqlite.org/optoverview.html>, section 6).
+        let mut rows = sqlx::query(
+            "SELECT * FROM resources WHERE id >= ?1 AND id IS NOT ?2 \
+             AND +state IS NOT 'pending' AND +state IS NOT 'deleted' ORDER BY id",
+        )
+        .bind(after.map(|id| id.to_string()).unwrap_or_default())
+        .bind(after.map(|id| id.to_string()))
+        .fetch(&self.readers);
+        let mut page = ReadyPage::default();
+        let (mut read, mut bytes, mut damaged_ids) = (0, 0, 0);
+        while let Some(row) = rows.next().await {
+            let row = row.map_err(failed)?;
+            // A page must end with an id from which the next one can begin. So rows with damaged ids do not end it, and
+            // those behind its last id belong to the next page, which reads them again.
+            let Ok(id) = row::id(&row) else {
+                damaged_ids += 1;
+                continue;
+            };
+            if read == limit || bytes > LARGEST_PAGE_BYTES {
+                return Ok(page);
+            }
+            page.damaged_ids += std::mem::take(&mut damaged_ids);
+            (page.next, read) = (Some(id), read + 1);
+            match row::resource(id, &row) {
+                Ok(resource) => {
+                    let ready = resource.into_ready();
+                    bytes += ready.as_ref().map_or(0, |ready| ready.data.owner.memory_bytes());
+                    page.resources.extend(ready);
+                }
+                Err(unreadable) if unreadable.state == Some(State::Deleting) => {}
+                Err(unreadable) => page.unreadable.push(unreadable),
+            }
+        }
+        page.damaged_ids += damaged_ids;
+        page.next = None;
+        Ok(page)
+    }
+
+    /// Runs one change, and returns once it is committed.
+    async fn change(&self, operation: Operation) -> Result<Outcome, LedgerError> {
+        self.writer.run(operation).await
+    }
+}
+
+/// All connections for look-ups. They are opened at once and never again: the path may lead to another file later.
+async fn readers(options: SqliteConnectOptions) -> Result<SqlitePool, sqlx::Error> {
+    // A file does not go away like a database server, so a connection needs no test before each look-up.
+    let readers = SqlitePoolOptions::new()
+        .max_connections(READERS)
+        .max_lifetime(None)
+        .idle_timeout(None)
+        .test_before_acquire(false)
+        .connect_lazy_with(options.read_only(true));
+    let mut opened = Vec::new();
+    for _ in 0..READERS {
+        let mut reader = readers.acquire().await?;
+        // SQLite opens its files with the first look-up.
+        sqlx::query("SELECT COUNT(*) FROM facts").fetch_one(&mut *reader).await?;
+        opened.push(reader);
+    }
+    Ok(readers)
+}
+
+/// Watches the database and its write-ahead log, which exists once the database was read.
+fn watch(place: &Place, path: &Path) -> std::io::Result<()> {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    place.watch_ledger(path)?;
+    place.watch_ledger(Path::new(&log))
+}
+
+/// Tells a file system that cannot hold a ledger from other failures.
+fn not_opened(source: sqlx::Error, path: String) -> LedgerError {
+    if error::lacks_shared_memory(&source) {
+        LedgerError::NoSharedMemory { path }
+    } else if inodes::are_used_up(Path::new(&path)) {
+        LedgerError::OutOfInodes { path }
+    } else {
+        LedgerError::Open { path, source: Arc::new(source) }
+    }
+}
+
+/// Tells a full or failing disk from a migration that failed for another reason.
+fn not_migrated(source: MigrateError, path: String) -> LedgerError {
+    match source {
+        MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) if error::is_full(&error) => {
+            LedgerError::Full
+        }
+        MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _)
+            if error::is_failed_write(&error) =>
+        {
+            LedgerError::NotWritable(Arc::new(error))
+        }
+        MigrateError::Execute(error) if error::lacks_shared_memory(&error) => {
+            LedgerError::NoSharedMemory { path }
+        }
+        _ if inodes::are_used_up(Path::new(&path)) => LedgerError::OutOfInodes { path },
+        source => LedgerError::Migrate { path, source: Arc::new(source) },
+    }
+}
+
+/// Write-ahead log and `synchronous=FULL`: a committed transaction survives power loss
+/// (<https://www.sqlite.org/pragma.html#pragma_synchronous>).
+fn options(path: &Path) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
+        .filename(path)
+        .create_if_missing(true)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Full)
+        .busy_timeout(BUSY_TIMEOUT)
+        .pragma("journal_size_limit", LARGEST_LOG_BYTES.to_string())
+        .disable_statement_logging()
+}
+
+#[async_trait]
+impl Ledger for SqliteLedger {
+    async fn begin(
+        &self,
+        pending: PendingResource,
+        lease: LeaseId,
+        charges: &[Charge],
+    ) -> Result<(), LedgerError> {
+        self.memory.charge(lease, charges).map_err(LedgerError::NoRoom)?;
+        self.change(Operation::Begin(pending, lease)).await.map(drop)
+    }
+
+    async fn charge(&self, id: ResourceId, lease: LeaseId, charges: &[Charge]) -> Result<(), LedgerError> {
+        if !self.memory.is_uploading(id, lease) {
+            return Err(LedgerError::Abandoned { id });
+        }
+        self.memory.charge(lease, charges).map_err(LedgerError::NoRoom)
+    }
+
+    async fn charged(&self, account: &Account) -> Result<u64, LedgerError> {
+        Ok(self.memory.charged(account))
+    }
+
+    async fn note_handle(
+        &self,
+        id: ResourceId,
+        lease: LeaseId,
+        handle: UploadHandle,
+    ) -> Result<(), LedgerError> {
+        let outcome = self.change(Operation::NoteHandle(id, lease, handle)).await?;
+        if outcome.changed() { Ok(()) } else { Err(LedgerError::Abandoned { id }) }
+    }
+
+    async fn complete(&self, completion: Completion, lease: LeaseId) -> Result<(), LedgerError> {
+        let id = completion.id;
+        let outcome = self.change(Operation::Complete(Box::new(completion), lease)).await?;
+        if outcome.changed() { Ok(()) } else { Err(LedgerError::Abandoned { id }) }
+    }
+
+    async fn abandon(&self, id: ResourceId, by: Authority) -> Result<Option<Abandoned>, LedgerError> {
+        Ok(self.change(Operation::Abandon(id, by)).await?.abandoned)
+    }
+
+    async fn renew(&self, leases: &[LeaseId]) -> Result<Vec<LeaseId>, LedgerError> {
+        Ok(self.memory.renew(leases))
+    }
+
+    async fn hold(&self, id: ResourceId, lease: LeaseId) -> Result<bool, LedgerError> {
+        if self.memory.hold(id, lease) {
+            return Ok(true);
+        }
+        // The deletion of the resource is committed, or is being written. After the barrier it is known which.
+        self.change(Operation::Barrier).await?;
+        Ok(self.memory.hold(id, lease))
+    }
+
+    async fn is_downloading(&self, id: ResourceId) -> Result<bool, LedgerError> {
+        Ok(self.memory.is_downloading(id))
+    }
+
+    fn let_go(&self, lease: LeaseId) {
+        self.memory.let_go(lease);
+    }
+
+    async fn term(&self) -> Result<Option<Epoch>, LedgerError> {
+        Ok(Some(self.memory.epoch()))
+    }
+
+    async fn mark_used(&self, id: ResourceId, at: Timestamp) -> Result<bool, LedgerError> {
+        self.change(Operation::MarkUsed(id, at)).await.map(Outcome::changed)
+    }
+
+    async fn mark_deleting(&self, decision: Deletion, by: Authority) -> Result<bool, LedgerError> {
+        self.change(Operation::MarkDeleting(decision, by)).await.map(Outcome::changed)
+    }
+
+    async fn finish_deletion(&self, id: ResourceId) -> Result<bool, LedgerError> {
+        self.change(Operation::FinishDeletion(id)).await.map(Outcome::changed)
+    }
+
+    async fn forget_tombstones(&self, before: Timestamp) -> Result<u64, LedgerError> {
+        self.change(Operation::ForgetTombstones(before)).await.map(|outcome| outcome.rows)
+    }
+
+    async fn trim_tombstones(&self, most: u64) -> Result<u64, LedgerError> {
+        let mut removed = 0;
+        loop {
+            let row = sqlx::query("SELECT COUNT(*) AS rows FROM resources WHERE state = 'deleted'")
+                .fetch_one(&self.readers)
+                .await
+                .map_err(failed)?;
+            let surplus = row.try_get::<i64, _>("rows").map_err(failed)?.unsigned_abs().saturating_sub(most);
+            if surplus == 0 {
+                return Ok(removed);
+            }
+            let trimmed = self.change(Operation::TrimTombstones(surplus.min(TRIMMED_AT_ONCE))).await?.rows;
+            if trimmed == 0 {
+                return Ok(removed);
+            }
+            removed += trimmed;
+        }
+    }
+
+    async fn discard(&self, id: ResourceId, by: Authority) -> Result<bool, LedgerError> {
+        self.change(Operation::Discard(id, by)).await.map(Outcome::changed)
+    }
+
+    async fn find(&self, id: ResourceId) -> Result<Option<Resource>, LedgerError> {
+        let row = sqlx::query("SELECT * FROM resources WHERE id = ?")
+            .bind(id.to_string())
+            .fetch_optional(&self.readers)
+            .await
+            .map_err(failed)?;
+        let resource = row.as_ref().map(|row| row::resource(id, row)).transpose();
+        if resource.is_err() && self.memory.index().contains(id) {
+            // The row could be read before, so something else has changed it, and maybe other rows as well.
+            self.memory.index().doubt();
+        }
+        Ok(resource?)
+    }
+
+    async fn state(&self, id: ResourceId) -> Result<Option<State>, LedgerError> {
+        if self.memory.index().contains(id) {
+            return Ok(Some(State::Ready));
+        }
+        let row = sqlx::query("SELECT id, state FROM resources WHERE id = ?")
+            .bind(id.to_string())
+            .fetch_optional(&self.readers)
+            .await
+            .map_err(failed)?;
+        Ok(row.as_ref().map(|row| row::state(row).unwrap_or(State::Ready)))
+    }
+
+    async fn uploaders(&self, ids: &[ResourceId]) -> Result<BTreeMap<ResourceId, String>, LedgerError> {
+        let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+        let rows = sqlx::query(
+            "SELECT id, uploaded_by FROM resources \
+             WHERE id IN (SELECT value FROM json_each(?)) AND +state = 'ready'",
+        )
+        .bind(serde_json::Value::from(ids).to_string())
+        .fetch_all(&self.readers)
+        .await
+        .map_err(failed)?;
+        let uploader = |row: &SqliteRow| row.try_get::<Option<String>, _>("uploaded_by").ok()?;
+        Ok(rows.iter().filter_map(|row| Some((row::id(row).ok()?, uploader(row)?))).collect())
+    }
+
+    async fn tombstones(&self, after: Option<ResourceId>, limit: u32) -> Result<Vec<Resource>, LedgerError> {
+        // The plus makes SQLite use the ids, as in `ready`. A row that cannot be read does not end the list.
+        let mut rows = sqlx::query("SELECT * FROM resources WHERE id > ? AND +state = 'deleted' ORDER BY id")
+            .bind(after.map(|id| id.to_string()).unwrap_or_default())
+            .fetch(&self.readers);
+        let mut tombstones = Vec::new();
+        while tombstones.len() < limit as usize
+            && let Some(row) = rows.next().await
+        {
+            let row = row.map_err(failed)?;
+            tombstones.extend(row::id(&row).ok().and_then(|id| row::resource(id, &row).ok()));
+        }
+        Ok(tombstones)
+    }
+
+    async fn ids_in(
+        &self,
+        state: State,
+        after: Option<ResourceId>,
+        limit: u32,
+    ) -> Result<Vec<ResourceId>, LedgerError> {
+        let mut rows = sqlx::query(
+            "SELECT id FROM resources WHERE state = ?1 AND id > ?2 \
+             UNION ALL SELECT resource FROM upload_handles WHERE ?1 = 'pending' AND resource > ?2 \
+             AND NOT EXISTS (SELECT 1 FROM resources WHERE resources.id = resource) ORDER BY id",
+        )
+        .bind(state.as_str())
+        .bind(after.map(|id| id.to_string()).unwrap_or_default())
+        .fetch(&self.readers);
+        let mut ids = Vec::new();
+        while ids.len() < limit as usize
+            && let Some(row) = rows.next().await
+        {
+            ids.extend(row::id(&row.map_err(failed)?).ok());
+        }
+        Ok(ids)
+    }
+
+    async fn observe(&self, observations: Vec<Observation>) -> Result<(), LedgerError> {
+        self.change(Operation::Observe(observations)).await.map(drop)
+    }
+
+    async fn load(&self, least_bytes: u64) -> Result<(), LedgerError> {
+        self.memory.count_at_least(least_bytes);
+        self.read_all().await
+    }
+
+    async fn refresh(&self, thorough: bool) -> Result<(), LedgerError> {
+        let index = self.memory.index();
+        // At the start everything has just been read, so the first thorough refresh reads nothing.
+        let is_new = index.take_newness();
+        if index.is_doubtful() || thorough && !is_new { self.read_all().await } else { Ok(()) }
+    }
+
+    async fn listed(&self, after: Option<ResourceId>, limit: usize) -> Result<Vec<Listed>, LedgerError> {
+        Ok(self.memory.index().listed(after, limit))
+    }
+
+    async fn unreadable(&self) -> Result<Unreadable, LedgerError> {
+        Ok(self.memory.index().unreadable())
+    }
+
+    async fn taken(&self) -> Result<Taken, LedgerError> {
+        Ok(self.memory.taken())
+    }
+
+    async fn owner_memory(&self, owner: &Owner) -> Result<OwnerMemory, LedgerError> {
+        Ok(self.memory.index().owner_memory(owner))
+    }
+
+    async fn stored(&self, least_bytes: u64) -> Result<BTreeMap<String, Stored>, LedgerError> {
+        let mut connection = self.readers.acquire().await.map_err(failed)?;
+        row::stored(least_bytes, &mut connection).await.map_err(failed)
+    }
+
+    async fn count_by_state(&self) -> Result<BTreeMap<&'static str, u64>, LedgerError> {
+        let rows = sqlx::query("SELECT state, COUNT(*) AS rows FROM resources GROUP BY state")
+            .fetch_all(&self.readers)
+            .await
+            .map_err(failed)?;
+        let known = rows.iter().filter_map(|row| Some((row::state(row).ok()?, row)));
+        known
+            .map(|(state, row)| Ok((state.as_str(), row.try_get::<i64, _>("rows")?.unsigned_abs())))
+            .collect::<Result<_, sqlx::Error>>()
+            .map_err(failed)
+    }
+
+    async fn cluster(&self) -> Result<Option<String>, LedgerError> {
+        surroundings::cluster(&self.readers).await.map_err(failed)
+    }
+
+    async fn remember_cluster(&self, uid: Option<String>) -> Result<(), LedgerError> {
+        self.change(Operation::RememberCluster(uid)).await.map(drop)
+    }
+
+    async fn watched(&self) -> Result<Vec<WatchScope>, LedgerError> {
+        surroundings::watched(&self.readers).await.map_err(failed)
+    }
+
+    async fn remember_watched(&self, scopes: Vec<WatchScope>) -> Result<(), LedgerError> {
+        self.change(Operation::RememberWatched(scopes)).await.map(drop)
+    }
+
+    async fn strays(&self) -> Result<Vec<Stray>, LedgerError> {
+        strays::all(&self.readers).await.map_err(failed)
+    }
+
+    async fn note_strays(&self, found: Vec<Stray>, gone: Vec<BlobKey>) -> Result<(), LedgerError> {
+        self.change(Operation::NoteStrays(found, gone)).await.map(drop)
+    }
+
+    async fn close(&self) {
+        // The last connection to close puts the whole write-ahead log into the database. A reader could not.
+        self.readers.close().await;
+        self.writer.close().await;
+    }
+}

@@ -1,0 +1,56 @@
+//! What the ledger remembers of the cluster: its uid, and the kinds that a server once read completely.
+
+use sqlx::Row as _;
+use sqlx::sqlite::{SqliteConnection, SqlitePool, SqliteRow};
+
+use cloakroom_core::resource::OwnerKind;
+use cloakroom_storage::ledger::WatchScope;
+
+pub(super) async fn cluster(readers: &SqlitePool) -> Result<Option<String>, sqlx::Error> {
+    let row = sqlx::query("SELECT value FROM facts WHERE name = 'cluster'").fetch_optional(readers).await?;
+    // A damaged uid differs from the uid of the cluster that answers. So nothing is deleted for lack of an owner until
+    // an admin accepts the cluster.
+    let uid = row.map(|row| row.try_get::<Vec<u8>, _>("value")).transpose()?;
+    Ok(uid.map(|uid| String::from_utf8_lossy(&uid).into_owned()))
+}
+
+pub(super) async fn remember_cluster(
+    uid: Option<&str>,
+    connection: &mut SqliteConnection,
+) -> Result<u64, sqlx::Error> {
+    let change = match uid {
+        Some(uid) => sqlx::query(
+            "INSERT INTO facts (name, value) VALUES ('cluster', ?1) ON CONFLICT (name) DO UPDATE SET value = ?1",
+        )
+        .bind(uid),
+        None => sqlx::query("DELETE FROM facts WHERE name = 'cluster'"),
+    };
+    change.execute(connection).await.map(|done| done.rows_affected())
+}
+
+pub(super) async fn watched(readers: &SqlitePool) -> Result<Vec<WatchScope>, sqlx::Error> {
+    let rows = sqlx::query("SELECT kind, namespace FROM watched_kinds").fetch_all(readers).await?;
+    Ok(rows.iter().filter_map(scope).collect())
+}
+
+fn scope(row: &SqliteRow) -> Option<WatchScope> {
+    let kind = OwnerKind::parse(row.try_get("kind").ok()?).ok()?;
+    let namespace: String = row.try_get("namespace").ok()?;
+    Some(WatchScope { kind, namespace: (!namespace.is_empty()).then_some(namespace) })
+}
+
+pub(super) async fn remember_watched(
+    scopes: &[WatchScope],
+    connection: &mut SqliteConnection,
+) -> Result<u64, sqlx::Error> {
+    let mut rows = 0;
+    for WatchScope { kind, namespace } in scopes {
+        let done = sqlx::query("INSERT OR IGNORE INTO watched_kinds (kind, namespace) VALUES (?, ?)")
+            .bind(kind.as_str())
+            .bind(namespace.as_deref().unwrap_or_default())
+            .execute(&mut *connection)
+            .await?;
+        rows += done.rows_affected();
+    }
+    Ok(rows)
+}

@@ -1,0 +1,251 @@
+//! What charges allow, and when room is free again.
+
+use std::sync::Arc;
+
+use cloakroom_adapters::sqlite::SqliteLedger;
+use cloakroom_core::resource::{BlobKey, Bundle, DeletionReason, Holder, Owner, OwnerKind, ResourceId};
+use cloakroom_storage::ledger::{
+    Account, Authority, Charge, Completion, Condition, Deletion, LeaseId, Ledger, LedgerError, Shortage,
+    Stored, Stray, Taken,
+};
+
+use super::rows::{AnyLedger, at, completion, new_id, new_lease, pending};
+
+suite!(
+    sqlite, super::in_sqlite:
+    what_is_stored_and_what_is_promised_count_together,
+    what_does_not_fit_changes_nothing_and_the_first_that_has_too_little_is_told,
+    an_upload_is_charged_anew_in_place_of_what_it_was,
+    an_upload_that_does_not_fit_leaves_no_row,
+    an_upload_that_ends_gives_its_room_back,
+    a_deletion_gives_its_room_back_once,
+    a_row_that_is_discarded_gives_its_room_back,
+    what_is_complete_is_charged_what_it_has,
+    each_resource_counts_as_the_least_at_least,
+    a_holder_has_its_share_of_the_room_and_others_theirs,
+    what_is_stored_counts_from_the_start_by_its_namespace,
+    rows_that_another_hand_changed_count_when_they_are_counted_again,
+    strays_are_noted_once_and_count_in_the_bytes_of_all_and_of_no_holder,
+);
+
+const LEAST: u64 = 40;
+
+async fn in_sqlite(folder: &std::path::Path) -> AnyLedger {
+    let ledger = SqliteLedger::open(&folder.join("ledger.db")).await.unwrap();
+    ledger.load(LEAST).await.unwrap();
+    Arc::new(ledger)
+}
+
+fn bytes(amount: u64, limit: u64) -> Charge {
+    Charge { account: Account::Bytes, amount, limit: Some(limit) }
+}
+
+fn bytes_of(namespace: &str, amount: u64, limit: u64) -> Charge {
+    Charge { account: Account::BytesOf(Holder::namespace(namespace)), amount, limit: Some(limit) }
+}
+
+async fn upload(ledger: &AnyLedger, charges: &[Charge]) -> Result<(ResourceId, LeaseId), Shortage> {
+    let (id, lease) = (new_id(), new_lease());
+    match ledger.begin(pending(id), lease, charges).await {
+        Err(LedgerError::NoRoom(shortage)) => Err(shortage),
+        begun => Ok(begun.map(|()| (id, lease)).unwrap()),
+    }
+}
+
+async fn complete(ledger: &AnyLedger, (id, lease): (ResourceId, LeaseId), namespace: &str, size_bytes: u64) {
+    let owner = Owner::new(OwnerKind::default(), namespace, [], Some("driver")).unwrap();
+    let bundle = Bundle { size_bytes, sha256: [7; 32] };
+    ledger.complete(Completion { owner, bundle, ..completion(id) }, lease).await.unwrap();
+}
+
+async fn stored(ledger: &AnyLedger, namespace: &str, size_bytes: u64) -> ResourceId {
+    let upload = upload(ledger, &[]).await.unwrap();
+    complete(ledger, upload, namespace, size_bytes).await;
+    upload.0
+}
+
+async fn delete(ledger: &AnyLedger, id: ResourceId) {
+    let at = completion(id).created_at;
+    let deletion = Deletion { id, reason: DeletionReason::Released, at, condition: Condition::Always };
+    assert!(ledger.mark_deleting(deletion, Authority::Ticket).await.unwrap());
+}
+
+async fn taken(ledger: &AnyLedger) -> (u64, u64) {
+    let Taken { resources, bytes, .. } = ledger.taken().await.unwrap();
+    (resources, bytes)
+}
+
+async fn what_is_stored_and_what_is_promised_count_together(open: impl AsyncFn() -> AnyLedger) {
+    let ledger = open().await;
+    stored(&ledger, "a", 50).await;
+    let _first = upload(&ledger, &[bytes(30, 100)]).await.unwrap();
+    let shortage = Shortage { account: Account::Bytes, limit: 100, taken: 80 };
+    assert_eq!(upload(&ledger, &[bytes(21, 100)]).await, Err(shortage));
+    upload(&ledger, &[bytes(20, 100)]).await.unwrap();
+    assert_eq!(ledger.taken().await.unwrap().stored_bytes, 50);
+}
+
+async fn what_does_not_fit_changes_nothing_and_the_first_that_has_too_little_is_told(
+    open: impl AsyncFn() -> AnyLedger,
+) {
+    let ledger = open().await;
+    let charges = [
+        Charge { account: Account::Resources, amount: 1, limit: Some(1) },
+        bytes_of("a", 30, 20),
+        bytes(30, 10),
+    ];
+    let shortage = upload(&ledger, &charges).await.unwrap_err();
+    assert_eq!(shortage.account, charges[1].account);
+    assert_eq!(taken(&ledger).await, (0, 0));
+    let unlimited = Charge { limit: None, ..bytes(u64::MAX, 0) };
+    upload(&ledger, &[unlimited]).await.unwrap();
+}
+
+async fn an_upload_is_charged_anew_in_place_of_what_it_was(open: impl AsyncFn() -> AnyLedger) {
+    let ledger = open().await;
+    let (id, lease) = upload(&ledger, &[bytes_of("user", 60, 100), bytes(60, 100)]).await.unwrap();
+    let too_much = ledger.charge(id, lease, &[bytes_of("a", 101, 200), bytes(101, 100)]).await;
+    let Err(LedgerError::NoRoom(shortage)) = too_much else { panic!("{too_much:?}") };
+    assert_eq!(shortage.taken, 0, "without what it has itself");
+    assert_eq!(taken(&ledger).await.1, 60);
+    ledger.charge(id, lease, &[bytes_of("a", 100, 100), bytes(100, 100)]).await.unwrap();
+    assert_eq!(taken(&ledger).await.1, 100);
+    let other = upload(&ledger, &[bytes_of("a", 1, 100)]).await.unwrap_err();
+    assert_eq!(other.taken, 100);
+    upload(&ledger, &[bytes_of("user", 100, 100)]).await.unwrap();
+    assert_eq!(ledger.charged(&Account::Bytes).await.unwrap(), 100);
+    ledger.abandon(id, Authority::Uploader(lease)).await.unwrap();
+    let late = ledger.charge(id, lease, &[]).await;
+    assert!(matches!(late, Err(LedgerError::Abandoned { .. })));
+}
+
+async fn an_upload_that_does_not_fit_leaves_no_row(open: impl AsyncFn() -> AnyLedger) {
+    let ledger = open().await;
+    assert!(upload(&ledger, &[bytes(101, 100)]).await.is_err());
+    assert!(ledger.count_by_state().await.unwrap().is_empty());
+}
+
+async fn an_upload_that_ends_gives_its_room_back(open: impl AsyncFn() -> AnyLedger) {
+    let ledger = open().await;
+    let all = [bytes(100, 100)];
+    let (_, lease) = upload(&ledger, &all).await.unwrap();
+    ledger.let_go(lease);
+    let (id, lease) = upload(&ledger, &all).await.unwrap();
+    assert!(ledger.abandon(id, Authority::Uploader(lease)).await.unwrap().is_some());
+    assert_eq!(taken(&ledger).await.1, 100, "its bytes are still there");
+    ledger.finish_deletion(id).await.unwrap();
+    ledger.let_go(lease);
+    assert_eq!(taken(&ledger).await, (0, 0));
+}
+
+async fn a_deletion_gives_its_room_back_once(open: impl AsyncFn() -> AnyLedger) {
+    let ledger = open().await;
+    stored(&ledger, "a", 50).await;
+    let id = stored(&ledger, "a", 50).await;
+    delete(&ledger, id).await;
+    assert_eq!(taken(&ledger).await, (2, 100), "its bytes are still there");
+    for _ in 0..3 {
+        ledger.finish_deletion(id).await.unwrap();
+        assert_eq!(taken(&ledger).await, (1, 50));
+    }
+}
+
+async fn a_row_that_is_discarded_gives_its_room_back(open: impl AsyncFn() -> AnyLedger) {
+    let ledger = open().await;
+    let id = stored(&ledger, "a", 50).await;
+    stored(&ledger, "b", 60).await;
+    assert!(ledger.discard(id, Authority::Admin).await.unwrap());
+    assert!(!ledger.discard(id, Authority::Admin).await.unwrap());
+    assert_eq!(taken(&ledger).await, (1, 60));
+}
+
+async fn what_is_complete_is_charged_what_it_has(open: impl AsyncFn() -> AnyLedger) {
+    let ledger = open().await;
+    let promised = upload(&ledger, &[bytes_of("user", 90, 100), bytes(90, 100)]).await.unwrap();
+    complete(&ledger, promised, "a", 50).await;
+    let Taken { bytes: all, most_bytes, stored_bytes, .. } = ledger.taken().await.unwrap();
+    assert_eq!((all, most_bytes, stored_bytes), (50, 50, 50));
+    // Its lease has ended, and gives nothing back.
+    ledger.let_go(promised.1);
+    assert_eq!(taken(&ledger).await, (1, 50));
+}
+
+async fn each_resource_counts_as_the_least_at_least(open: impl AsyncFn() -> AnyLedger) {
+    let ledger = open().await;
+    let id = stored(&ledger, "a", 0).await;
+    stored(&ledger, "a", LEAST + 1).await;
+    assert_eq!(taken(&ledger).await, (2, 2 * LEAST + 1));
+    assert_eq!(taken(&open().await).await, (2, 2 * LEAST + 1));
+    delete(&ledger, id).await;
+    ledger.finish_deletion(id).await.unwrap();
+    assert_eq!(taken(&ledger).await, (1, LEAST + 1));
+}
+
+async fn a_holder_has_its_share_of_the_room_and_others_theirs(open: impl AsyncFn() -> AnyLedger) {
+    let ledger = open().await;
+    let charges = |namespace| [bytes_of(namespace, 50, 100), bytes(50, 1000)];
+    let first = upload(&ledger, &charges("greedy")).await.unwrap();
+    complete(&ledger, first, "greedy", 50).await;
+    let second = upload(&ledger, &charges("greedy")).await.unwrap();
+    let refused = upload(&ledger, &charges("greedy")).await.unwrap_err();
+    assert_eq!((refused.account, refused.taken), (Account::BytesOf(Holder::namespace("greedy")), 100));
+    upload(&ledger, &charges("honest")).await.unwrap();
+    ledger.let_go(second.1);
+    upload(&ledger, &charges("greedy")).await.unwrap();
+    delete(&ledger, first.0).await;
+    assert!(upload(&ledger, &charges("greedy")).await.is_err());
+    ledger.finish_deletion(first.0).await.unwrap();
+    upload(&ledger, &charges("greedy")).await.unwrap();
+}
+
+async fn what_is_stored_counts_from_the_start_by_its_namespace(open: impl AsyncFn() -> AnyLedger) {
+    let ledger = open().await;
+    stored(&ledger, "a", 50).await;
+    let deleting = stored(&ledger, "b", 70).await;
+    delete(&ledger, deleting).await;
+    upload(&ledger, &[bytes(500, 1000)]).await.unwrap();
+    let taken = open().await.taken().await.unwrap();
+    let Taken { resources, bytes, stored_bytes, most_resources, most_bytes, .. } = taken;
+    assert_eq!((resources, bytes, stored_bytes, most_resources, most_bytes), (2, 120, 120, 1, 70));
+}
+
+async fn rows_that_another_hand_changed_count_when_they_are_counted_again(open: impl AsyncFn() -> AnyLedger) {
+    let ledger = open().await;
+    let _going_on = upload(&ledger, &[bytes(10, 1000)]).await.unwrap();
+    stored(&open().await, "a", 50).await;
+    assert_eq!(taken(&ledger).await.1, 10);
+    for _ in 0..2 {
+        ledger.refresh(true).await.unwrap();
+    }
+    assert_eq!(taken(&ledger).await.1, 60);
+    ledger.refresh(true).await.unwrap();
+    assert_eq!(taken(&ledger).await.1, 60);
+}
+
+async fn strays_are_noted_once_and_count_in_the_bytes_of_all_and_of_no_holder(
+    open: impl AsyncFn() -> AnyLedger,
+) {
+    let stray = |size_bytes, second| Stray { key: BlobKey::of(new_id()), size_bytes, seen_at: at(second) };
+    let (large, small) = (stray(100, 1), stray(1, 2));
+    {
+        let ledger = open().await;
+        ledger.note_strays(vec![large, small], Vec::new()).await.unwrap();
+        ledger.note_strays(vec![Stray { seen_at: at(9), ..large }], Vec::new()).await.unwrap();
+        ledger.close().await;
+    }
+    let ledger = open().await;
+    let mut noted = ledger.strays().await.unwrap();
+    noted.sort_by_key(|stray| stray.seen_at);
+    assert_eq!(noted, [large, small], "when it was first seen stays");
+    let taken = ledger.taken().await.unwrap();
+    assert_eq!(taken.strays, Stored { resources: 2, bytes: 100 + LEAST });
+    assert_eq!((taken.bytes, taken.stored_bytes, taken.resources, taken.most_bytes), (100 + LEAST, 0, 0, 0));
+    let shortage = upload(&ledger, &[bytes(50, 150)]).await.unwrap_err();
+    assert_eq!(shortage.taken, 100 + LEAST);
+    ledger.note_strays(Vec::new(), vec![large.key, BlobKey::of(new_id())]).await.unwrap();
+    assert_eq!(ledger.strays().await.unwrap(), [small]);
+    ledger.refresh(true).await.unwrap();
+    ledger.refresh(true).await.unwrap();
+    assert_eq!(ledger.taken().await.unwrap().bytes, LEAST);
+    upload(&ledger, &[bytes(50, 150)]).await.unwrap();
+}

@@ -1,0 +1,90 @@
+//! Rows for the rules of ledgers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cloakroom_core::resource::{
+    Bundle, DeletionReason, FileName, Lifetime, Owner, OwnerKind, Resource, ResourceId, ResourceSecret, State,
+};
+use cloakroom_storage::ledger::{
+    Authority, Completion, Condition, Deletion, LeaseId, Ledger, PendingResource,
+};
+use jiff::Timestamp;
+use rand::SeedableRng as _;
+use rand::rngs::StdRng;
+
+pub type AnyLedger = Arc<dyn Ledger>;
+
+pub fn new_id() -> ResourceId {
+    ResourceId::generate(&mut rand::rng())
+}
+
+pub fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(1_700_000_000 + second).unwrap()
+}
+
+pub fn pending(id: ResourceId) -> PendingResource {
+    PendingResource {
+        id,
+        secret_hash: ResourceSecret::from_text("secret").hash(),
+        file_name: Some(FileName::parse("déps.tgz").unwrap()),
+        created_at: at(0),
+        uploaded_by: Some("10.0.0.1".to_owned()),
+    }
+}
+
+pub fn completion(id: ResourceId) -> Completion {
+    let labels = [("app".to_owned(), "demo".to_owned()), ("b/c".to_owned(), String::new())];
+    Completion {
+        id,
+        owner: Owner::new(OwnerKind::parse("Job").unwrap(), "team-a", labels, Some("driver")).unwrap(),
+        bundle: Bundle { size_bytes: 1000, sha256: [7; 32] },
+        lifetime: Lifetime { unused_timeout: Duration::from_secs(100), ttl: Some(Duration::from_secs(500)) },
+        created_at: at(10),
+    }
+}
+
+/// Another one for each resource.
+pub fn lease_of(id: ResourceId) -> LeaseId {
+    let seed = id.to_string().bytes().fold(0, |seed, byte| seed * 31 % (1 << 40) + u64::from(byte));
+    LeaseId::generate(&mut StdRng::seed_from_u64(seed))
+}
+
+pub async fn begin(ledger: &AnyLedger, id: ResourceId) {
+    ledger.begin(pending(id), lease_of(id), &[]).await.unwrap();
+}
+
+pub async fn ready(ledger: &AnyLedger) -> ResourceId {
+    let id = new_id();
+    begin(ledger, id).await;
+    ledger.complete(completion(id), lease_of(id)).await.unwrap();
+    id
+}
+
+pub fn deletion(id: ResourceId, condition: Condition) -> Deletion {
+    Deletion { id, reason: DeletionReason::Unused, at: at(200), condition }
+}
+
+pub async fn deleting(ledger: &AnyLedger) -> ResourceId {
+    let id = ready(ledger).await;
+    assert!(ledger.mark_deleting(deletion(id, Condition::Always), Authority::Ticket).await.unwrap());
+    id
+}
+
+pub async fn deleted(ledger: &AnyLedger) -> ResourceId {
+    let id = deleting(ledger).await;
+    assert!(ledger.finish_deletion(id).await.unwrap());
+    id
+}
+
+pub fn is_used(row: &Resource) -> bool {
+    row.history().is_some_and(|history| history.last_used_at.is_some())
+}
+
+pub async fn state(ledger: &AnyLedger, id: ResourceId) -> Option<State> {
+    ledger.find(id).await.unwrap().map(|resource| resource.state())
+}
+
+pub fn new_lease() -> LeaseId {
+    LeaseId::generate(&mut rand::rng())
+}

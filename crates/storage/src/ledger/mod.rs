@@ -1,0 +1,369 @@
+//! The port for the ownership table: which resources there are, and the objects that they live for.
+
+mod lease;
+mod listed;
+mod room;
+mod stray;
+mod watched;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+
+use crate::Replaced;
+use cloakroom_core::resource::{
+    BlobKey, Bundle, DeletionReason, FileName, Lifetime, Owner, OwnerHistory, Resource, ResourceId,
+    SecretHash, State, UploadHandle,
+};
+
+pub use lease::{Abandoned, Authority, Epoch, LEASE_RENEWAL, LEASE_TIME, LeaseId};
+pub use listed::{Listed, OwnerMemory, Unreadable};
+pub use room::{Account, Charge, Shortage, Taken};
+pub use stray::Stray;
+pub use watched::WatchScope;
+
+/// The row of an upload that begins. Only the ticket is certain yet.
+#[derive(Debug, Clone)]
+pub struct PendingResource {
+    /// Its public name.
+    pub id: ResourceId,
+    /// Hash of its secret.
+    pub secret_hash: SecretHash,
+    /// The name that it was uploaded under.
+    pub file_name: Option<FileName>,
+    /// When the upload began.
+    pub created_at: Timestamp,
+    /// Who uploads it: a user, a named token, or the address of the peer.
+    pub uploaded_by: Option<String>,
+}
+
+/// The data that makes a pending row ready.
+#[derive(Debug, Clone)]
+pub struct Completion {
+    /// The id of the row.
+    pub id: ResourceId,
+    /// The objects that it lives for.
+    pub owner: Owner,
+    /// Length and digest of its stored bytes.
+    pub bundle: Bundle,
+    /// How long it may stay.
+    pub lifetime: Lifetime,
+    /// The time from which the lifetime counts.
+    pub created_at: Timestamp,
+}
+
+/// How much is acknowledged, and not yet removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Stored {
+    /// Number of resources.
+    pub resources: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+impl std::iter::Sum for Stored {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |sum, one| Self {
+            resources: sum.resources + one.resources,
+            bytes: sum.bytes.saturating_add(one.bytes),
+        })
+    }
+}
+
+/// The ownership table. A method that changes something returns only after the change is durable.
+#[async_trait]
+pub trait Ledger: Send + Sync {
+    /// Adds a `pending` row, takes the lease of its upload, and charges the upload to its accounts. Returns
+    /// [`LedgerError::NoRoom`] if an account has too little room.
+    async fn begin(
+        &self,
+        pending: PendingResource,
+        lease: LeaseId,
+        charges: &[Charge],
+    ) -> Result<(), LedgerError>;
+
+    /// Replaces the charges of an upload. Returns [`LedgerError::NoRoom`] if an account has too little room; then
+    /// nothing changes. Returns [`LedgerError::Abandoned`] if the upload is no longer in flight.
+    async fn charge(&self, id: ResourceId, lease: LeaseId, charges: &[Charge]) -> Result<(), LedgerError>;
+
+    /// How much of an account is taken.
+    async fn charged(&self, account: &Account) -> Result<u64, LedgerError>;
+
+    /// Stores what the blob store needs to abort the upload. Returns [`LedgerError::Abandoned`] if the upload is no
+    /// longer in flight.
+    async fn note_handle(
+        &self,
+        id: ResourceId,
+        lease: LeaseId,
+        handle: UploadHandle,
+    ) -> Result<(), LedgerError>;
+
+    /// `pending → ready`. The lease ends, and the row is charged with its real size. Returns [`LedgerError::Abandoned`]
+    /// if the row is not pending, or if its upload was abandoned. A lease that merely ran out is no obstacle.
+    async fn complete(&self, completion: Completion, lease: LeaseId) -> Result<(), LedgerError>;
+
+    /// Ends an upload for good, before any of its bytes are removed. The row stays until [`Self::finish_deletion`]. The cleaner
+    /// may abandon an upload whose lease has ended, and an uploader its own. Returns `None` if the upload
+    /// is still in flight, or is complete. An upload without a row can be abandoned, too; its handle may still be there.
+    async fn abandon(&self, id: ResourceId, by: Authority) -> Result<Option<Abandoned>, LedgerError>;
+
+    /// Renews leases for [`LEASE_TIME`]. Returns the leases that no longer exist.
+    async fn renew(&self, leases: &[LeaseId]) -> Result<Vec<LeaseId>, LedgerError>;
+
+    /// Waits until the holders of leases should renew them again.
+    async fn until_renewal(&self) {
+        tokio::time::sleep(LEASE_RENEWAL).await;
+    }
+
+    /// Takes a lease for a download. Returns `false` if the deletion of that resource is decided.
+    async fn hold(&self, id: ResourceId, lease: LeaseId) -> Result<bool, LedgerError>;
+
+    /// Whether a download of this resource holds a lease that has not ended.
+    async fn is_downloading(&self, id: ResourceId) -> Result<bool, LedgerError>;
+
+    /// Ends a lease, and frees what its upload was charged. This happens at once if leases are in memory, otherwise at
+    /// the latest when the lease ends by itself.
+    fn let_go(&self, lease: LeaseId);
+
+    /// The present term of the cleaner; `None` if another server has the term.
+    async fn term(&self) -> Result<Option<Epoch>, LedgerError>;
+
+    /// Records a download. Returns `false` if the resource is not, or is no longer, `ready`.
+    async fn mark_used(&self, id: ResourceId, at: Timestamp) -> Result<bool, LedgerError>;
+
+    /// `ready → deleting`, before any bytes are removed. The condition of the decision must hold, and `by` must have
+    /// the right: a cleaner in its term, the ticket's holder, or an admin. A row that is marked can only become a tombstone.
+    /// Returns `false` if the resource stays.
+    async fn mark_deleting(&self, decision: Deletion, by: Authority) -> Result<bool, LedgerError>;
+
+    /// Records that the bytes are removed: `deleting → deleted`. A [`Tombstone`](cloakroom_core::resource::Tombstone)
+    /// remains, and the room is free. A row whose upload was abandoned is removed without one. This needs no authority:
+    /// it finishes what [`Self::mark_deleting`] or [`Self::abandon`] has decided. Returns `false` if there was nothing to finish.
+    async fn finish_deletion(&self, id: ResourceId) -> Result<bool, LedgerError>;
+
+    /// Removes tombstones of resources that were deleted before `before`. Returns how many.
+    async fn forget_tombstones(&self, before: Timestamp) -> Result<u64, LedgerError>;
+
+    /// Removes tombstones until `most` are left, each time the oldest one of the namespace that has most of them.
+    /// Returns how many.
+    async fn trim_tombstones(&self, most: u64) -> Result<u64, LedgerError>;
+
+    /// Removes a row that this version cannot read, without a tombstone. Only an admin has that right. Its room is free
+    /// afterwards. Returns `false` if there is no such row.
+    async fn discard(&self, id: ResourceId, by: Authority) -> Result<bool, LedgerError>;
+
+    /// One row. Returns [`LedgerError::Unreadable`] if this version cannot read it.
+    async fn find(&self, id: ResourceId) -> Result<Option<Resource>, LedgerError>;
+
+    /// The state of one row, even if the rest of the row cannot be read. A state that this version does not know counts
+    /// as [`State::Ready`], because the row may have been acknowledged.
+    async fn state(&self, id: ResourceId) -> Result<Option<State>, LedgerError>;
+
+    /// The uploaders of those of `ids` that are ready. Rows without an uploader are left out.
+    async fn uploaders(&self, ids: &[ResourceId]) -> Result<BTreeMap<ResourceId, String>, LedgerError>;
+
+    /// Up to `limit` tombstones with ids after `after`, in the order of their ids. Empty if there are no more.
+    /// Tombstones that this version cannot read are left out.
+    async fn tombstones(&self, after: Option<ResourceId>, limit: u32) -> Result<Vec<Resource>, LedgerError>;
+
+    /// Up to `limit` ids in `state`, after `after`, in order. Empty if there are no more. Damaged ids are left out. An
+    /// upload that has a handle and no row counts as pending: its row was damaged or discarded.
+    async fn ids_in(
+        &self,
+        state: State,
+        after: Option<ResourceId>,
+        limit: u32,
+    ) -> Result<Vec<ResourceId>, LedgerError>;
+
+    /// Stores what sweeps and downloads saw of owners. A row stays as it is if it is not `ready`, or if its history has
+    /// changed since the observer read it: the next sweep looks again.
+    async fn observe(&self, observations: Vec<Observation>) -> Result<(), LedgerError>;
+
+    /// Reads into memory what the ledger keeps there: the ready rows, the rows that it cannot read, and the room that
+    /// is taken. A resource counts as `least_bytes` or more. Call it before any other method.
+    async fn load(&self, least_bytes: u64) -> Result<(), LedgerError>;
+
+    /// Reads all that again if there is a sign that something else than this server has changed rows, or if `thorough`.
+    async fn refresh(&self, thorough: bool) -> Result<(), LedgerError>;
+
+    /// Up to `limit` ready resources with ids after `after`, in the order of their ids. Empty if there are no more.
+    async fn listed(&self, after: Option<ResourceId>, limit: usize) -> Result<Vec<Listed>, LedgerError>;
+
+    /// The rows that this version cannot read, as far as the server has seen them.
+    async fn unreadable(&self) -> Result<Unreadable, LedgerError>;
+
+    /// How much room is taken in all, for metrics and status.
+    async fn taken(&self) -> Result<Taken, LedgerError>;
+
+    /// The memory that another resource of `owner` needs.
+    async fn owner_memory(&self, owner: &Owner) -> Result<OwnerMemory, LedgerError>;
+
+    /// What is acknowledged and not yet removed, by namespace. A row counts for the empty namespace if its namespace
+    /// cannot be read, and as `least_bytes` if its size cannot be read.
+    async fn stored(&self, least_bytes: u64) -> Result<BTreeMap<String, Stored>, LedgerError>;
+
+    /// How many rows are in each state. States without rows, and unknown states, are left out.
+    async fn count_by_state(&self) -> Result<BTreeMap<&'static str, u64>, LedgerError>;
+
+    /// The cluster that was asked about owners, by the uid of its namespace `kube-system`; `None` if none is known.
+    async fn cluster(&self) -> Result<Option<String>, LedgerError>;
+
+    /// Remembers the uid of the cluster; `None` forgets it.
+    async fn remember_cluster(&self, uid: Option<String>) -> Result<(), LedgerError>;
+
+    /// The kinds, with their namespaces, that a server on this ledger once read completely. Rows that this version cannot
+    /// read are left out.
+    async fn watched(&self) -> Result<Vec<WatchScope>, LedgerError>;
+
+    /// Remembers kinds that a server has read completely.
+    async fn remember_watched(&self, scopes: Vec<WatchScope>) -> Result<(), LedgerError>;
+
+    /// The strays that listings with this ledger have found. Rows that this version cannot read are left out.
+    async fn strays(&self) -> Result<Vec<Stray>, LedgerError>;
+
+    /// Adds strays, unless they are known already, and removes those that are `gone`. Strays count in [`Account::Bytes`],
+    /// and in no account of a holder.
+    async fn note_strays(&self, found: Vec<Stray>, gone: Vec<BlobKey>) -> Result<(), LedgerError>;
+
+    /// Finishes the changes that it has accepted, and closes the database.
+    async fn close(&self);
+}
+
+/// What a sweep or a download saw of an owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Observation {
+    /// The id of the resource.
+    pub id: ResourceId,
+    /// The history in the row when the observer read it.
+    pub before: OwnerHistory,
+    /// The history that this observation makes of it.
+    pub after: OwnerHistory,
+}
+
+/// A row with a value that this version does not write.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("resource {id} has an unreadable {column} in the ledger")]
+pub struct UnreadableRow {
+    /// The id of the row.
+    pub id: ResourceId,
+    /// The first column that cannot be read.
+    pub column: &'static str,
+    /// Its state; `None` if that cannot be read.
+    pub state: Option<State>,
+    /// The namespace of its owner; `None` if that cannot be read.
+    pub namespace: Option<String>,
+    /// How many bytes it has; `None` if that cannot be read.
+    pub size_bytes: Option<u64>,
+    /// Hash of its secret; `None` if that cannot be read. It tells whether a ticket belongs to this row.
+    pub secret_hash: Option<SecretHash>,
+}
+
+/// A decision to delete, with the state of the row that it is based on.
+#[derive(Debug, Clone, Copy)]
+pub struct Deletion {
+    /// The id of the resource.
+    pub id: ResourceId,
+    /// The reason that the tombstone keeps.
+    pub reason: DeletionReason,
+    /// When it was decided.
+    pub at: Timestamp,
+    /// What must still be true when the deletion is written.
+    pub condition: Condition,
+}
+
+/// What must hold at the moment when a deletion is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Condition {
+    /// The last download is still the one that was seen (`None`: there was none), and no download is in flight.
+    LastUsedAt(Option<Timestamp>),
+    /// Nothing: the ticket holder asked for the deletion, or the time is up whether the resource is used or not.
+    Always,
+}
+
+/// The error of a database, as its library reports it.
+pub type Cause = Arc<dyn std::error::Error + Send + Sync>;
+
+/// The ledger could not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum LedgerError {
+    /// The database could not be opened.
+    #[error(
+        "cannot open the ledger {path}: check that the folder belongs to this user and that the file is a cloakroom ledger; \
+         if it is damaged, docs/run.md says what to do (a lost or damaged ledger)"
+    )]
+    Open {
+        /// The path of the database.
+        path: String,
+        /// The error of the database.
+        #[source]
+        source: Cause,
+    },
+    /// The database is damaged, or was written by a version that this one does not know.
+    #[error(
+        "cannot bring the ledger {path} to this version's form: it may come from a newer cloakroom, or be damaged; \
+         start the newer version again, or do what docs/run.md says (a lost or damaged ledger)"
+    )]
+    Migrate {
+        /// The path of the database.
+        path: String,
+        /// The error of the migration.
+        #[source]
+        source: Cause,
+    },
+    /// The file system cannot map a file into the memory of several processes.
+    #[error(
+        "the ledger {path} cannot be opened on this file system: its write-ahead log needs shared memory, which the file \
+         system does not have; use a local or block volume"
+    )]
+    NoSharedMemory {
+        /// The path of the database.
+        path: String,
+    },
+    /// The file system can hold no further file.
+    #[error(
+        "the ledger {path} cannot be opened, because its file system has no inode left for another file: delete files \
+         there, or use a file system with more inodes"
+    )]
+    OutOfInodes {
+        /// The path of the database.
+        path: String,
+    },
+    /// The disk is full.
+    #[error("the ledger cannot grow: the disk is full")]
+    Full,
+    /// The database cannot open a file that it needs: the limit of open files is reached.
+    #[error("the ledger cannot open a file that it needs: too many are open")]
+    OutOfDescriptors,
+    /// The file system is read-only, or the disk fails.
+    #[error("the ledger cannot be written")]
+    NotWritable(#[source] Cause),
+    /// Another process has locked the database for longer than a change may wait.
+    #[error("the ledger cannot be used at the moment")]
+    Unavailable(#[source] Cause),
+    /// A rule of the table forbids the change, because the row has a value that this server does not write.
+    #[error("the ledger refuses the change, because of a value that is already in the row")]
+    Refused(#[source] Cause),
+    /// The database failed otherwise.
+    #[error("the ledger failed")]
+    Database(#[source] Cause),
+    /// A stored value is not one that this version writes.
+    #[error(transparent)]
+    Unreadable(#[from] UnreadableRow),
+    /// An account has too little room.
+    #[error("there is no room: {0}")]
+    NoRoom(Shortage),
+    /// The upload has ended already.
+    #[error("the upload of resource {id} was abandoned before it was complete")]
+    Abandoned {
+        /// The id of the row.
+        id: ResourceId,
+    },
+    /// The ledger is not at its path any more. Nothing is written to it.
+    #[error(transparent)]
+    Replaced(#[from] Replaced),
+    /// The ledger was closed.
+    #[error("the ledger is closed: the server is stopping")]
+    Closed,
+}

@@ -1,0 +1,357 @@
+//! Stages, opens, releases and recovers resources. Only this room joins ledger and store, and knows the order that
+//! makes them durable.
+//!
+//! An upload: row `pending` → bytes → sync → rename → sync of the folder → row `ready`, committed → answer.
+//!
+//! A deletion: row `deleting` → the last download ends → bytes removed → row `deleted`, the tombstone.
+//!
+//! A broken upload is abandoned in the ledger before its bytes are removed, and its row is removed last.
+//! [`Staging::recover`] finishes what a crash interrupts, at start and before every sweep.
+
+mod capacity;
+mod counted;
+mod cut;
+mod download;
+mod error;
+mod lease;
+mod ready;
+mod recover;
+mod release;
+mod room;
+mod share;
+mod stock;
+mod strays;
+mod transfers;
+mod upload;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
+
+use crate::ledger::{Epoch, Ledger, LedgerError, Stored, Unreadable, UnreadableRow, WatchScope};
+use crate::store::Storage;
+use capacity::Capacity;
+use cloakroom_core::clock::{Clock, Readings, SteadyTime};
+use cloakroom_core::metrics::Metrics;
+use cloakroom_core::resource::{
+    DeletionReason, Ending, Owner, Ready, Resource, ResourceId, ResourceSecret, State,
+};
+use lease::Leases;
+use stock::CountedStates;
+use transfers::Transfers;
+
+pub use capacity::{CapacityLimits, LEAST_CHARGE, NoRoom};
+pub use download::Download;
+pub use error::{AccessError, UploadError};
+pub use recover::Recovered;
+pub use share::{Share, ShareError};
+pub use strays::StraysGo;
+pub use upload::{NewUpload, Staged, Terms, Upload};
+
+/// How long a tombstone answers for its ticket.
+pub const TOMBSTONE_LIFE: Duration = Duration::from_hours(7 * 24);
+
+const LEAST_OWNER_MEMORY_BYTES: u64 = 64 << 20;
+
+/// Memory for owners, in bytes, on a server that may have `max_resources`: 64 MiB, or 640 bytes for each resource if that
+/// is more. A usual owner takes 300, but clients may make it 4 KiB long.
+pub fn owner_memory_bytes(max_resources: usize) -> u64 {
+    const FOR_EACH: u64 = 640;
+    (max_resources as u64).saturating_mul(FOR_EACH).max(LEAST_OWNER_MEMORY_BYTES)
+}
+
+/// How many tombstones stay at most for each of `--max-resources`. If there are more, the namespace that has most of
+/// them loses its oldest ones.
+pub const TOMBSTONES_FOR_EACH: usize = 2;
+
+/// How many tombstones were removed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Forgotten {
+    /// Tombstones that were older than [`TOMBSTONE_LIFE`].
+    pub expired: u64,
+    /// Younger tombstones, removed because there were too many.
+    pub dropped: u64,
+}
+
+/// The limits of this server.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// The limits of room for bundles.
+    pub capacity: CapacityLimits,
+    /// The largest number of resources, with the uploads in flight.
+    pub max_resources: usize,
+    /// Memory for the owners of all resources together, in bytes; see [`owner_memory_bytes`].
+    pub owner_memory_bytes: u64,
+    /// The largest number of uploads at once.
+    pub max_concurrent_uploads: usize,
+    /// The largest number of downloads at once.
+    pub max_concurrent_downloads: usize,
+    /// How much of these limits one holder may have; `None` is all of it.
+    pub share: Option<Share>,
+    /// How long downloads may go on after their resource was deleted.
+    pub deletion_wait: Duration,
+    /// The largest age of any resource; `None` is no limit.
+    pub max_age: Option<Duration>,
+}
+
+/// The staged resources. Clones are handles to the same resources.
+#[derive(Clone)]
+pub struct Staging {
+    parts: Arc<Parts>,
+    _renewal: Arc<AbortOnDropHandle<()>>,
+}
+
+struct Parts {
+    ledger: Arc<dyn Ledger>,
+    storage: Storage,
+    clock: Arc<dyn Clock>,
+    time: Mutex<SteadyTime>,
+    capacity: Arc<Capacity>,
+    transfers: Arc<Transfers>,
+    leases: Arc<Leases>,
+    /// Tasks that begin and acknowledge uploads, and that clean up after uploads whose client went away.
+    background: TaskTracker,
+    /// Uploads that this process began and has not acknowledged, nor removed.
+    own_uploads: Mutex<BTreeSet<ResourceId>>,
+    /// Uses that could not be written. The next sweep tries again.
+    unwritten_uses: Mutex<BTreeMap<ResourceId, Timestamp>>,
+    /// The resource of the last look-up by a ticket, if the ledger failed in it.
+    failed_look_up: Mutex<Option<ResourceId>>,
+    metrics: Metrics,
+    counted_states: CountedStates,
+    limits: Limits,
+}
+
+impl Staging {
+    /// Joins a ledger and a store, counts what is stored, and reads the ready index.
+    pub async fn open(
+        ledger: Arc<dyn Ledger>,
+        storage: Storage,
+        clock: Arc<dyn Clock>,
+        limits: Limits,
+        metrics: Metrics,
+    ) -> Result<Self, LedgerError> {
+        metrics.deletions_have(DeletionReason::ALL.iter().map(|reason| reason.as_str()));
+        ledger.load(limits.capacity.least_charge).await?;
+        let capacity = Arc::new(Capacity::new(limits));
+        let transfers = Arc::new(Transfers::new(limits));
+        let background = TaskTracker::new();
+        let leases = Arc::new(Leases::new(Arc::clone(&ledger)));
+        let time = Mutex::new(SteadyTime::new(&*clock));
+        let parts = Parts {
+            ledger,
+            storage,
+            clock,
+            time,
+            capacity,
+            transfers,
+            leases,
+            background,
+            own_uploads: Mutex::default(),
+            unwritten_uses: Mutex::default(),
+            failed_look_up: Mutex::default(),
+            metrics,
+            counted_states: CountedStates::default(),
+            limits,
+        };
+        parts.tell_of_unreadable().await?;
+        let parts = Arc::new(parts);
+        let renewal = tokio::spawn(lease::keep_renewing(Arc::downgrade(&parts)));
+        Ok(Self { parts, _renewal: Arc::new(AbortOnDropHandle::new(renewal)) })
+    }
+
+    /// The present term of the cleaner, in which it may delete; `None` if another server has the term.
+    pub async fn term(&self) -> Result<Option<Epoch>, LedgerError> {
+        self.parts.ledger.term().await
+    }
+
+    /// Returns an error if there is no memory for another resource of `owner`. Uploads that pass this at the same time may
+    /// together exceed the limit a little.
+    pub async fn check_owner(&self, owner: &Owner) -> Result<(), UploadError> {
+        let memory = self.parts.ledger.owner_memory(owner).await?;
+        Ok(self.parts.capacity.check_owner(owner, memory)?)
+    }
+
+    /// Returns an error if no bundle may have this length.
+    pub fn check_size(&self, bytes: u64) -> Result<(), UploadError> {
+        self.parts.check_size(bytes)
+    }
+
+    /// The resource that the ticket gives access to. If its `ttl` or the largest age is reached, it is gone, even before a
+    /// sweep deletes it.
+    pub async fn find(
+        &self,
+        id: ResourceId,
+        secret: &ResourceSecret,
+    ) -> Result<Resource<Ready>, AccessError> {
+        let resource = self.parts.authorized(id, secret).await?;
+        if let Some(ending) = resource.ending() {
+            return Err(AccessError::gone(id, ending));
+        }
+        let ready = resource.into_ready().ok_or(AccessError::NotFound)?;
+        // The next sweep deletes it; until then it is gone all the same.
+        match self.parts.ended_by_age(&ready) {
+            Some(ending) => Err(AccessError::gone(id, ending)),
+            None => Ok(ready),
+        }
+    }
+
+    /// One resource in any state, without a ticket.
+    pub async fn look_up(&self, id: ResourceId) -> Result<Option<Resource>, LedgerError> {
+        self.parts.ledger.find(id).await
+    }
+
+    /// Up to `limit` tombstones with ids after `after`, in the order of their ids.
+    pub async fn tombstones(
+        &self,
+        after: Option<ResourceId>,
+        limit: u32,
+    ) -> Result<Vec<Resource>, LedgerError> {
+        self.parts.ledger.tombstones(after, limit).await
+    }
+
+    /// Removes tombstones that are older than [`TOMBSTONE_LIFE`], and then those that are too many.
+    pub async fn forget_tombstones(&self, now: Timestamp) -> Result<Forgotten, LedgerError> {
+        let Parts { ledger, limits, metrics, .. } = &*self.parts;
+        let expired = match now.checked_sub(TOMBSTONE_LIFE) {
+            Ok(before) => ledger.forget_tombstones(before).await?,
+            Err(_) => 0,
+        };
+        let most = limits.max_resources.saturating_mul(TOMBSTONES_FOR_EACH) as u64;
+        let dropped = ledger.trim_tombstones(most).await?;
+        metrics.tombstones_dropped(dropped);
+        Ok(Forgotten { expired, dropped })
+    }
+
+    /// What is acknowledged and not yet removed, by real sizes: a small resource does not count as more than it has.
+    pub async fn stored(&self) -> Result<Stored, LedgerError> {
+        Ok(self.parts.ledger.stored(0).await?.into_values().sum())
+    }
+
+    /// Checks whether downloads can be served: the ledger answers, and the store is there. If the last look-up by a
+    /// ticket failed, that same look-up is tried again. A full disk, or a ledger that cannot be written, is no failure
+    /// here.
+    pub async fn check_readable(&self) -> Result<(), AccessError> {
+        self.parts.storage.blobs.check().await.map_err(AccessError::Store)?;
+        let failed = *self.parts.failed_look_up();
+        let probe =
+            failed.map_or_else(|| ResourceId::parse(PROBE_ID).map_err(|_| AccessError::NotFound), Ok)?;
+        self.parts.look_up(probe).await?;
+        Ok(())
+    }
+
+    /// The uid of the cluster that was asked about owners; `None` if none is known.
+    pub async fn cluster(&self) -> Result<Option<String>, LedgerError> {
+        self.parts.ledger.cluster().await
+    }
+
+    /// Remembers the uid of the cluster; `None` forgets it.
+    pub async fn remember_cluster(&self, uid: Option<String>) -> Result<(), LedgerError> {
+        self.parts.ledger.remember_cluster(uid).await
+    }
+
+    /// The kinds, with their namespaces, that a server on this ledger once read completely.
+    pub async fn watched(&self) -> Result<Vec<WatchScope>, LedgerError> {
+        self.parts.ledger.watched().await
+    }
+
+    /// Remembers kinds that a server has read completely.
+    pub async fn remember_watched(&self, scopes: Vec<WatchScope>) -> Result<(), LedgerError> {
+        self.parts.ledger.remember_watched(scopes).await
+    }
+
+    /// The rows that this version cannot read.
+    pub async fn unreadable(&self) -> Result<Unreadable, LedgerError> {
+        self.parts.ledger.unreadable().await
+    }
+
+    /// The clock of all times here.
+    pub fn clock(&self) -> &dyn Clock {
+        &*self.parts.clock
+    }
+
+    /// The present time, as everything here measures ages by it: a wall clock that is set makes nothing older.
+    pub fn readings(&self) -> Readings {
+        self.parts.readings()
+    }
+
+    /// The metrics that count what happens here.
+    pub fn metrics(&self) -> &Metrics {
+        &self.parts.metrics
+    }
+
+    /// The limits of this server.
+    pub fn limits(&self) -> Limits {
+        self.parts.limits
+    }
+
+    /// The number of uploads and of downloads in flight.
+    pub fn in_flight(&self) -> (usize, usize) {
+        (self.parts.capacity.uploads(), self.parts.transfers.downloads())
+    }
+
+    /// Waits for the clean-up of broken uploads, then closes the ledger.
+    pub async fn close(&self) {
+        self.parts.background.close();
+        self.parts.background.wait().await;
+        self.parts.ledger.close().await;
+    }
+}
+
+/// An id that no resource has: [`ResourceId::generate`] never makes one that is all zero.
+const PROBE_ID: &str = "00000000-0000-0000-0000-000000000000";
+
+impl Parts {
+    async fn authorized(&self, id: ResourceId, secret: &ResourceSecret) -> Result<Resource, AccessError> {
+        let resource = match self.look_up(id).await {
+            Err(LedgerError::Unreadable(row)) => return Err(set_aside(row, secret)),
+            found => found?.ok_or(AccessError::NotFound)?,
+        };
+        if resource.state() == State::Pending {
+            return Err(AccessError::NotFound);
+        }
+        if resource.secret_hash.matches(secret) { Ok(resource) } else { Err(AccessError::WrongSecret) }
+    }
+
+    /// Looks up a row, and remembers whether the ledger failed.
+    async fn look_up(&self, id: ResourceId) -> Result<Option<Resource>, LedgerError> {
+        let found = self.ledger.find(id).await;
+        let has_failed = !matches!(found, Ok(_) | Err(LedgerError::Unreadable(_)));
+        *self.failed_look_up() = has_failed.then_some(id);
+        found
+    }
+
+    /// Why and when a resource ended by its age alone, though no sweep has deleted it yet.
+    fn ended_by_age(&self, resource: &Resource<Ready>) -> Option<Ending> {
+        resource.life().ended_by_age(self.limits.max_age, &self.readings())
+    }
+
+    fn readings(&self) -> Readings {
+        self.time.lock().unwrap_or_else(PoisonError::into_inner).read(&*self.clock)
+    }
+
+    fn own_uploads(&self) -> MutexGuard<'_, BTreeSet<ResourceId>> {
+        self.own_uploads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn failed_look_up(&self) -> MutexGuard<'_, Option<ResourceId>> {
+        self.failed_look_up.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn tell_of_unreadable(&self) -> Result<(), LedgerError> {
+        self.metrics.unreadable(self.ledger.unreadable().await?.count as u64);
+        Ok(())
+    }
+}
+
+/// Only a ticket with the right secret is told that its row cannot be read.
+fn set_aside(row: UnreadableRow, secret: &ResourceSecret) -> AccessError {
+    if row.secret_hash.is_some_and(|hash| hash.matches(secret)) {
+        LedgerError::Unreadable(row).into()
+    } else {
+        AccessError::WrongSecret
+    }
+}

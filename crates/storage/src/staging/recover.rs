@@ -1,0 +1,127 @@
+//! Finishes what a crash or a failure interrupted.
+
+use super::upload::tell_of_broken_upload;
+use super::{AccessError, Parts, Staging, StraysGo};
+use crate::ledger::{Authority, Epoch};
+use cloakroom_core::resource::{BlobKey, ResourceId, State};
+use cloakroom_core::text::chain;
+
+/// How many rows are read together.
+const PAGE: u32 = 500;
+
+/// How many keys of blobs are listed together.
+const KEYS: usize = 1000;
+
+/// What was interrupted, and is finished now.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// Uploads that were never acknowledged. Their rows and bytes are removed.
+    pub uploads: u64,
+    /// Deletions that were decided, and are finished now.
+    pub deletions: u64,
+    /// Bytes that belonged to no row, and are removed.
+    pub strays: u64,
+}
+
+impl Recovered {
+    /// Whether nothing was interrupted.
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Staging {
+    /// Finishes interrupted uploads and deletions, and removes strays whose time has come. If `thorough`, it also looks for
+    /// bytes that belong to no row, and reads again what the ledger keeps in memory. It also reads again if a failure of the
+    /// ledger left something uncertain. A transfer with a live lease is left alone. The cleaner's `term` is the right to
+    /// abandon uploads and to remove bytes without a row. A deletion was decided before, so finishing it needs no right.
+    pub async fn recover(
+        &self,
+        term: Epoch,
+        thorough: bool,
+        strays_go: StraysGo,
+    ) -> Result<Recovered, AccessError> {
+        let parts = &self.parts;
+        parts.maintain_disk().await?;
+        parts.write_uses().await?;
+        parts.leases.renew().await?;
+        let uploads = parts.abandon_interrupted(term).await?;
+        let deletions = parts.finish_deletions().await?;
+        // Keys are listed before their rows are looked up. So an upload that begins meanwhile cannot be taken for bytes
+        // without a row.
+        let with_bytes = if thorough { parts.all_keys().await? } else { Vec::new() };
+        parts.ledger.refresh(thorough).await?;
+        parts.tell_of_unreadable().await?;
+        let unacknowledged = if thorough { parts.sort_out(with_bytes, term).await? } else { 0 };
+        // This comes last, because the rows that were just read tell whether a stray may belong to a damaged one.
+        let strays = unacknowledged + parts.remove_strays(strays_go, term).await?;
+        Ok(Recovered { uploads, deletions, strays })
+    }
+}
+
+impl Parts {
+    async fn abandon_interrupted(&self, term: Epoch) -> Result<u64, AccessError> {
+        let mut abandoned = 0;
+        for id in self.all_in(State::Pending).await? {
+            match self.abandon_interrupted_one(id, term).await {
+                Ok(is_abandoned) => abandoned += u64::from(is_abandoned),
+                Err(error) if error.is_of_one() => tell_of_broken_upload(id, &error),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(abandoned)
+    }
+
+    /// Abandons an upload that has no live lease. If another process began it, a whole bundle stays: the ledger may be an
+    /// earlier copy, and may have lost that it was acknowledged. Without its row it is a stray.
+    async fn abandon_interrupted_one(&self, id: ResourceId, term: Epoch) -> Result<bool, AccessError> {
+        let (key, by) = (BlobKey::of(id), Authority::Cleaner(term));
+        if self.own_uploads().contains(&id) {
+            return self.remove_unacknowledged(id, by).await;
+        }
+        let Some(abandoned) = self.ledger.abandon(id, by).await? else { return Ok(false) };
+        if self.storage.blobs.facts(key).await?.is_none() {
+            self.storage.blobs.abort(key, abandoned.handle.as_ref()).await?;
+        }
+        self.ledger.finish_deletion(id).await?;
+        Ok(true)
+    }
+
+    async fn finish_deletions(&self) -> Result<u64, AccessError> {
+        let mut finished = 0;
+        for id in self.all_in(State::Deleting).await? {
+            match self.finish_deletion(id).await {
+                Ok(is_finished) => finished += u64::from(is_finished),
+                // Bundles that cannot be removed must not hold up all the others, however many they are: each sweep meets
+                // them again.
+                Err(error) if error.is_of_one() => tracing::warn!(
+                    resource_id = %id, error = %chain(&error), "could not finish a deletion; the next sweep tries again"
+                ),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(finished)
+    }
+
+    async fn all_keys(&self) -> Result<Vec<BlobKey>, AccessError> {
+        let mut keys: Vec<BlobKey> = Vec::new();
+        loop {
+            let page = self.storage.blobs.list(keys.last().copied(), KEYS).await?;
+            if page.is_empty() {
+                return Ok(keys);
+            }
+            keys.extend(page);
+        }
+    }
+
+    async fn all_in(&self, state: State) -> Result<Vec<ResourceId>, AccessError> {
+        let mut ids: Vec<ResourceId> = Vec::new();
+        loop {
+            let page = self.ledger.ids_in(state, ids.last().copied(), PAGE).await?;
+            if page.is_empty() {
+                return Ok(ids);
+            }
+            ids.extend(page);
+        }
+    }
+}

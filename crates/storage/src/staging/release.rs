@@ -1,0 +1,169 @@
+//! Deletions: by the ticket's holder, by an admin, and by the cleaner.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use tracing::Instrument as _;
+
+use super::{AccessError, Parts, Staging};
+use crate::ledger::{Authority, Condition, Deletion, LedgerError};
+use crate::store::StoreError;
+use cloakroom_core::resource::{BlobKey, DeletionReason, Ready, Resource, ResourceId, ResourceSecret, State};
+use cloakroom_core::text::chain;
+
+impl Staging {
+    /// Deletes a resource for the holder of its ticket. It succeeds if the resource is deleted already.
+    pub async fn release(&self, id: ResourceId, secret: &ResourceSecret) -> Result<(), AccessError> {
+        let resource = self.parts.authorized(id, secret).await?;
+        let state = resource.state();
+        // If the ttl or the largest age has ended the resource, the tombstone keeps that reason and time.
+        let ended = resource.into_ready().and_then(|ready| self.parts.ended_by_age(&ready));
+        let (at, reason) = match ended {
+            Some(ending) => (ending.at, ending.reason),
+            None => (self.parts.clock.now(), DeletionReason::Released),
+        };
+        let deletion = Deletion { id, reason, at, condition: Condition::Always };
+        self.parts.delete(state, deletion, Authority::Ticket).await.map(drop)
+    }
+
+    /// Deletes a resource for an admin, even if it is in use. Returns `false` if there is no acknowledged resource of
+    /// that id.
+    pub async fn remove(&self, id: ResourceId) -> Result<bool, AccessError> {
+        let state = self.parts.ledger.state(id).await?;
+        let Some(state) = state.filter(|state| *state != State::Pending) else { return Ok(false) };
+        let (at, reason) = (self.parts.clock.now(), DeletionReason::Removed);
+        let deletion = Deletion { id, reason, at, condition: Condition::Always };
+        let is_removed = self.parts.delete(state, deletion, Authority::Admin).await?;
+        self.parts.tell_of_unreadable().await?;
+        Ok(is_removed)
+    }
+
+    /// Deletes a resource that this version cannot read, for an admin. If its row refuses the change, the row is removed
+    /// without a tombstone. Returns `false` if there is no such row.
+    pub async fn remove_unreadable(&self, id: ResourceId) -> Result<bool, AccessError> {
+        match self.remove(id).await {
+            Err(AccessError::Ledger(LedgerError::Refused(_))) | Ok(false) => {}
+            removed => return removed,
+        }
+        if !self.parts.ledger.discard(id, Authority::Admin).await? {
+            return Ok(false);
+        }
+        let reason = DeletionReason::Removed;
+        self.parts.metrics.deleted(reason.as_str());
+        tracing::info!(resource_id = %id, %reason, "deleted");
+        self.parts.storage.blobs.delete(BlobKey::of(id)).await?;
+        self.parts.tell_of_unreadable().await?;
+        Ok(true)
+    }
+
+    /// Deletes a resource for an admin if it was never downloaded, and no download is in flight. Returns `false` if it
+    /// stays.
+    pub async fn remove_unused(&self, resource: &Resource<Ready>) -> Result<bool, AccessError> {
+        if resource.is_used() {
+            return Ok(false);
+        }
+        self.expire(resource, DeletionReason::Removed, self.parts.clock.now(), Authority::Admin).await
+    }
+
+    /// Deletes a resource whose time is up. If the reason is not its age alone, it stays if it was downloaded since the
+    /// decision, or if a download is in flight. Returns `false` if it stays.
+    pub async fn expire(
+        &self,
+        resource: &Resource<Ready>,
+        reason: DeletionReason,
+        at: Timestamp,
+        by: Authority,
+    ) -> Result<bool, AccessError> {
+        let condition = if reason.is_by_age() {
+            Condition::Always
+        } else if self.is_in_use(resource.id) {
+            return Ok(false);
+        } else {
+            Condition::LastUsedAt(resource.data.history.last_used_at)
+        };
+        self.parts.delete(State::Ready, Deletion { id: resource.id, reason, at, condition }, by).await
+    }
+}
+
+impl Parts {
+    async fn delete(
+        self: &Arc<Self>,
+        state: State,
+        deletion: Deletion,
+        by: Authority,
+    ) -> Result<bool, AccessError> {
+        let id = deletion.id;
+        if state == State::Ready {
+            if !self.mark_deleting(deletion, by).await? {
+                return Ok(false);
+            }
+            // The deletion is decided now, even if another process removes the bytes.
+            self.metrics.deleted(deletion.reason.as_str());
+        }
+        if state != State::Deleted && !self.finish_deletion(id).await? && state == State::Ready {
+            self.finish_after_downloads(id);
+        }
+        if state == State::Ready {
+            tracing::info!(resource_id = %id, reason = %deletion.reason, "deleted");
+        }
+        Ok(true)
+    }
+
+    async fn mark_deleting(&self, deletion: Deletion, by: Authority) -> Result<bool, AccessError> {
+        match self.ledger.mark_deleting(deletion, by).await {
+            Err(LedgerError::Full) => {
+                self.give_up_reserve().await?;
+                Ok(self.ledger.mark_deleting(deletion, by).await?)
+            }
+            marked => Ok(marked?),
+        }
+    }
+
+    /// Frees the reserve. On a full disk there may be no room to store that something is deleted or used.
+    pub(super) async fn give_up_reserve(&self) -> Result<(), StoreError> {
+        tracing::warn!("the disk is full: giving up the reserve to write a change down");
+        match &self.storage.disk {
+            Some(disk) => disk.release_reserve().await,
+            None => Ok(()),
+        }
+    }
+
+    /// Removes the bytes of a `deleting` row, and leaves the tombstone. It is safe to repeat, and any server may do it.
+    /// While a download holds a lease, the bytes stay, and the row with its charge. Returns `false` for that, or if another
+    /// server was faster.
+    pub(super) async fn finish_deletion(&self, id: ResourceId) -> Result<bool, AccessError> {
+        if self.ledger.is_downloading(id).await? {
+            return Ok(false);
+        }
+        self.storage.blobs.delete(BlobKey::of(id)).await?;
+        Ok(self.ledger.finish_deletion(id).await?)
+    }
+
+    /// Finishes a deletion once the downloads that are in flight have ended, or have had their time.
+    fn finish_after_downloads(self: &Arc<Self>, id: ResourceId) {
+        let parts = Arc::clone(self);
+        let finished = async move {
+            parts.transfers.end(id, parts.limits.deletion_wait).await;
+            if let Err(error) = parts.finish_deletion(id).await {
+                tracing::warn!(
+                    resource_id = %id, error = %chain(&error), "could not finish a deletion; the next sweep tries again"
+                );
+            }
+        };
+        self.background.spawn(finished.in_current_span());
+    }
+
+    /// Checks and maintains the disk. A folder that was replaced is an error, and a read-only disk too: all that a sweep
+    /// does would fail on it, and an alert should say so before a deletion is due.
+    pub(super) async fn maintain_disk(&self) -> Result<(), StoreError> {
+        let Some(disk) = &self.storage.disk else { return Ok(()) };
+        match disk.maintain().await {
+            Ok(()) => {}
+            Err(error @ (StoreError::Full { .. } | StoreError::Fault(_) | StoreError::Throttled(_))) => {
+                tracing::warn!(error = %chain(&error), "no reserve for deletions could be kept");
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,324 @@
+//! Uploads: from the first limit to the acknowledgement.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
+
+use super::capacity::{Beginning, Hold};
+use super::counted::CountedWriter;
+use super::lease::Lease;
+use super::{AccessError, Parts, Staging, UploadError};
+use crate::ledger::{Authority, Completion, PendingResource};
+use crate::store::{Begun, StoreError};
+use cloakroom_core::metrics::UploadMeasurement;
+use cloakroom_core::resource::{
+    BlobKey, Bundle, FileName, Holder, Lifetime, Owner, ResourceId, ResourceSecret,
+};
+use cloakroom_core::text::chain;
+
+/// What is known when an upload begins.
+#[derive(Debug, Clone, Default)]
+pub struct NewUpload {
+    /// Its length in bytes; `None` if the client did not announce it.
+    pub announced_bytes: Option<u64>,
+    /// The name that it is uploaded under; `None` if the client gave none.
+    pub file_name: Option<FileName>,
+    /// Who uploads it: a user, a named token, or the address of the peer.
+    pub uploaded_by: Option<String>,
+    /// For whom it counts, if there are shares.
+    pub holder: Option<Holder>,
+}
+
+/// What must be known before an upload can be acknowledged.
+#[derive(Debug, Clone)]
+pub struct Terms {
+    /// The objects that the resource will live for.
+    pub owner: Owner,
+    /// How long it may stay.
+    pub lifetime: Lifetime,
+    /// The SHA-256 that the client announced; `None` if it announced none.
+    pub expected_sha256: Option<[u8; 32]>,
+}
+
+/// An acknowledged resource, with the only copy of its secret.
+#[derive(Debug)]
+pub struct Staged {
+    /// Its public name.
+    pub id: ResourceId,
+    /// The secret that downloads need.
+    pub secret: ResourceSecret,
+    /// Length and digest of its bytes.
+    pub bundle: Bundle,
+    /// When it was acknowledged.
+    pub created_at: Timestamp,
+    /// When it expires if it is never downloaded.
+    pub expires_at: Timestamp,
+}
+
+/// An upload in flight. If it is dropped without [`Upload::finish`], nothing of it is kept.
+pub struct Upload {
+    parts: Arc<Parts>,
+    id: ResourceId,
+    secret: ResourceSecret,
+    announced_bytes: Option<u64>,
+    received_bytes: u64,
+    lost: CancellationToken,
+    /// Taken out when the upload is finished or abandoned.
+    progress: Option<Progress>,
+}
+
+struct Progress {
+    writer: CountedWriter,
+    /// Dropped before the place: an upload that takes the place needs the room as well.
+    lease: Lease,
+    hold: Hold,
+}
+
+impl Staging {
+    /// Begins an upload: checks the limits, reserves room for the announced length, and writes the `pending` row.
+    pub async fn begin_upload(&self, new: NewUpload) -> Result<Upload, UploadError> {
+        let parts = Arc::clone(&self.parts);
+        let (id, secret) = {
+            let mut random = rand::rng();
+            (ResourceId::generate(&mut random), ResourceSecret::generate(&mut random))
+        };
+        parts.check_size(new.announced_bytes.unwrap_or(0))?;
+        let announced_bytes = new.announced_bytes;
+        let beginning = Beginning {
+            id,
+            holder: new.holder.filter(|_| parts.capacity.has_shares()),
+            announced: announced_bytes,
+        };
+        let pending = PendingResource {
+            id,
+            secret_hash: secret.hash(),
+            file_name: new.file_name,
+            created_at: parts.clock.now(),
+            uploaded_by: new.uploaded_by,
+        };
+        let background = parts.background.clone();
+        // This task continues if the caller is dropped, because an upload that has begun must be cleaned up. The new
+        // `Upload` is then dropped at once, which does that.
+        let begun = async move {
+            let progress = parts.begin(&beginning, &pending).await?;
+            let lost = progress.lease.lost();
+            let progress = Some(progress);
+            Ok(Upload { parts, id, secret, announced_bytes, received_bytes: 0, lost, progress })
+        };
+        let work = background.spawn(begun.in_current_span());
+        work.await.map_err(|_| UploadError::Store(StoreError::Stopping))?
+    }
+}
+
+impl Upload {
+    /// Its public name.
+    pub fn id(&self) -> ResourceId {
+        self.id
+    }
+
+    /// How many bytes were taken so far.
+    pub fn received_bytes(&self) -> u64 {
+        self.received_bytes
+    }
+
+    /// Waits until another server has given the upload up, which normally never happens.
+    pub async fn ended(&mut self) -> UploadError {
+        self.lost.cancelled().await;
+        UploadError::Abandoned
+    }
+
+    /// Makes the upload count for another holder, which was not known when the upload began.
+    pub async fn pass_to(&mut self, holder: &Holder) -> Result<(), UploadError> {
+        let Some(Progress { hold, lease, .. }) = &self.progress else { return Ok(()) };
+        if self.parts.capacity.has_shares() { self.parts.pass_to(hold, lease, holder).await } else { Ok(()) }
+    }
+
+    /// Takes the next bytes, as far as the limits allow.
+    pub async fn write(&mut self, bytes: Bytes) -> Result<(), UploadError> {
+        let length = bytes.len() as u64;
+        self.parts.check_size(self.received_bytes.saturating_add(length))?;
+        let progress = self.progress.as_mut().ok_or(UploadError::Store(StoreError::Stopping))?;
+        let missing = progress.hold.missing_for(length);
+        if missing > 0 {
+            let step = missing.min(self.parts.capacity.max_resource_size() - self.received_bytes);
+            self.parts.grow(&progress.hold, &progress.lease, step, length).await?;
+        }
+        if let Err(error) = progress.writer.write(bytes).await {
+            return Err(progress.lease.why(error).await);
+        }
+        progress.hold.written(length);
+        self.received_bytes += length;
+        self.parts.metrics.upload_received(length);
+        Ok(())
+    }
+
+    /// Checks the bytes against what was announced, makes them durable, and acknowledges them. On an error nothing is
+    /// kept.
+    ///
+    /// The work continues if the caller is dropped, because between rename and commit there is no safe point to stop. A
+    /// resource whose client is gone expires unused. `measured` counts it as stored all the same.
+    pub async fn finish(mut self, terms: Terms, measured: UploadMeasurement) -> Result<Staged, UploadError> {
+        let stopping = || UploadError::Store(StoreError::Stopping);
+        let progress = self.progress.take().ok_or_else(stopping)?;
+        let acknowledgement = Acknowledgement {
+            parts: Arc::clone(&self.parts),
+            id: self.id,
+            secret: self.secret.clone(),
+            announced_bytes: self.announced_bytes,
+            terms,
+            measured,
+        };
+        // The log lines of the last steps have the id of the request, too.
+        let work = self.parts.background.spawn(acknowledgement.run(progress).in_current_span());
+        work.await.map_err(|_| stopping())?
+    }
+
+    /// Gives the upload up, and waits until nothing of it is left.
+    pub async fn abandon(mut self) {
+        if let Some(progress) = self.progress.take() {
+            drop(progress.writer);
+            self.parts.abandon(self.id, progress.lease.authority()).await;
+        }
+    }
+}
+
+/// The client went away, so the upload is cleaned up in the background.
+impl Drop for Upload {
+    fn drop(&mut self) {
+        let Some(Progress { writer, hold, lease }) = self.progress.take() else { return };
+        drop(writer);
+        let (parts, id) = (Arc::clone(&self.parts), self.id);
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let tracker = parts.background.clone();
+            let clean_up = async move {
+                parts.abandon(id, lease.authority()).await;
+                drop((lease, hold));
+            };
+            tracker.spawn_on(clean_up, &runtime);
+        }
+    }
+}
+
+/// The last steps of an upload.
+struct Acknowledgement {
+    parts: Arc<Parts>,
+    id: ResourceId,
+    secret: ResourceSecret,
+    announced_bytes: Option<u64>,
+    terms: Terms,
+    measured: UploadMeasurement,
+}
+
+impl Acknowledgement {
+    async fn run(self, progress: Progress) -> Result<Staged, UploadError> {
+        let Progress { writer, hold, lease } = progress;
+        match self.store(writer, &lease).await {
+            Ok(staged) => {
+                drop((lease, hold));
+                self.measured.stored();
+                Ok(staged)
+            }
+            Err(error) => {
+                self.parts.abandon(self.id, lease.authority()).await;
+                drop((lease, hold));
+                Err(error)
+            }
+        }
+    }
+
+    async fn store(&self, writer: CountedWriter, lease: &Lease) -> Result<Staged, UploadError> {
+        let bundle = writer.bundle();
+        if let Some(announced) = self.announced_bytes.filter(|announced| *announced != bundle.size_bytes) {
+            return Err(UploadError::WrongLength { announced, received: bundle.size_bytes });
+        }
+        if self.terms.expected_sha256.is_some_and(|expected| expected != bundle.sha256) {
+            return Err(UploadError::DigestMismatch);
+        }
+        if let Err(error) = writer.commit().await {
+            return Err(lease.why(error).await);
+        }
+        let created_at = self.parts.clock.now();
+        let Terms { owner, lifetime, .. } = self.terms.clone();
+        let completion = Completion { id: self.id, owner, bundle, lifetime, created_at };
+        self.parts.ledger.complete(completion, lease.id()).await?;
+        self.parts.own_uploads().remove(&self.id);
+        let expires_at = lifetime.expiry_if_unused(created_at);
+        Ok(Staged { id: self.id, secret: self.secret.clone(), bundle, created_at, expires_at })
+    }
+}
+
+impl Parts {
+    pub(super) fn check_size(&self, bytes: u64) -> Result<(), UploadError> {
+        let limit = self.capacity.max_resource_size();
+        if bytes > limit { Err(UploadError::TooLarge { limit }) } else { Ok(()) }
+    }
+
+    /// Takes the room, adds the row, and begins the blob, in this order.
+    async fn begin(&self, beginning: &Beginning, pending: &PendingResource) -> Result<Progress, UploadError> {
+        let (id, lease) = (beginning.id, self.leases.new_lease());
+        let hold = self.begin_row(beginning, pending, &lease).await?;
+        self.own_uploads().insert(id);
+        match self.begin_blob(BlobKey::of(id), beginning.announced, &lease).await {
+            Ok(writer) => Ok(Progress { writer, lease, hold }),
+            Err(error) => {
+                self.abandon(id, lease.authority()).await;
+                drop((lease, hold));
+                Err(error)
+            }
+        }
+    }
+
+    async fn begin_blob(
+        &self,
+        key: BlobKey,
+        length: Option<u64>,
+        lease: &Lease,
+    ) -> Result<CountedWriter, UploadError> {
+        let (id, blobs) = (key.resource(), &self.storage.blobs);
+        let Begun { writer, handle } = blobs.begin(key, length).await?;
+        if let Some(handle) = handle
+            && let Err(error) = self.ledger.note_handle(id, lease.id(), handle.clone()).await
+        {
+            // No other part knows the handle, so the upload must be aborted here.
+            drop(writer);
+            if let Err(error) = blobs.abort(key, Some(&handle)).await {
+                tracing::warn!(resource_id = %id, error = %chain(&error), "could not abort a broken upload");
+            }
+            return Err(error.into());
+        }
+        Ok(CountedWriter::new(writer))
+    }
+
+    /// Removes bytes and row of an upload that was not acknowledged, if `by` may do that. If it fails, the next sweep
+    /// tries again. Returns `false` if it failed, or if the upload is still in flight.
+    pub(super) async fn abandon(&self, id: ResourceId, by: Authority) -> bool {
+        self.remove_unacknowledged(id, by).await.unwrap_or_else(|error| {
+            tell_of_broken_upload(id, &error);
+            false
+        })
+    }
+
+    /// Gives the upload up first, so that it can no longer be acknowledged, and only then removes its bytes. No step
+    /// before that needs disk space, so this makes room on a full disk. If the commit succeeded but its answer got
+    /// lost, the upload is acknowledged: it cannot be abandoned, and keeps its bytes.
+    pub(super) async fn remove_unacknowledged(
+        &self,
+        id: ResourceId,
+        by: Authority,
+    ) -> Result<bool, AccessError> {
+        let Some(abandoned) = self.ledger.abandon(id, by).await? else { return Ok(false) };
+        self.storage.blobs.abort(BlobKey::of(id), abandoned.handle.as_ref()).await?;
+        self.ledger.finish_deletion(id).await?;
+        self.own_uploads().remove(&id);
+        Ok(true)
+    }
+}
+
+pub(super) fn tell_of_broken_upload(id: ResourceId, error: &AccessError) {
+    tracing::warn!(
+        resource_id = %id, error = %chain(error), "could not clean up a broken upload; the next sweep will"
+    );
+}
