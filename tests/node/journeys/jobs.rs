@@ -88,8 +88,8 @@ pub fn newest_driver(namespace: &str) -> String {
     log_at_its_end(namespace, pod.trim())
 }
 
-/// What a driver has said when it has ended. Spark's own spark-submit ends with code 0 also if its watch is closed before that, and if
-/// the driver never began: then this fails with the pod's status and what its init-containers said.
+/// The log of a driver, once it has ended. A stock spark-submit may end earlier, and with code 0 even if the driver never began.
+/// In that case this fails with the pod's status, the logs of its init-containers and the events.
 fn log_at_its_end(namespace: &str, pod: &str) -> String {
     let phase = format!("kubectl get -n {namespace} {pod} -o jsonpath={{.status.phase}}");
     until("the driver has ended", || ["Succeeded", "Failed"].contains(&laptop(&phase).stdout.as_str()));

@@ -15,8 +15,8 @@ pub const JOURNEYS: &[Journey] = &[
     Journey("three_minutes_without_an_api_server_lose_nothing", api_server),
 ];
 
-/// How long some resources may stay unused. The server's own limit stays at half an hour, because between `stage` and the driver of a
-/// stock spark-submit two JVMs start.
+/// How long the resources of these journeys may stay unused. The server's own limit is half an hour: a stock spark-submit starts two
+/// JVMs before its driver exists.
 const UNUSED_SECONDS: u64 = 30;
 
 /// Longer than all that would have to pass before something is deleted.

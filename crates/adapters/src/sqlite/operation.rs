@@ -73,7 +73,7 @@ impl Outcome {
 impl Operation {
     /// Runs the statement on a connection that is in a transaction. Before it returns, `memory` prevents what must no
     /// longer happen: the completion of an upload that is abandoned, and new downloads of a resource that is being
-    /// marked.
+    /// marked as deleting.
     pub(super) async fn apply(
         &self,
         connection: &mut SqliteConnection,

@@ -31,7 +31,7 @@ suite!(
     an_uploader_deletes_nothing_that_is_complete,
     only_an_admin_discards_a_row,
     a_lease_that_there_is_not_is_told_by_its_renewal,
-    an_upload_that_goes_on_is_not_finished,
+    finishing_deletions_leaves_an_upload_that_goes_on,
 );
 
 async fn in_sqlite(folder: &std::path::Path) -> Leased {
@@ -218,7 +218,7 @@ async fn a_lease_that_there_is_not_is_told_by_its_renewal(open: impl AsyncFn() -
     assert_eq!(it.ledger.renew(&[kept.1, ended.1, unknown]).await.unwrap(), [ended.1, unknown]);
 }
 
-async fn an_upload_that_goes_on_is_not_finished(open: impl AsyncFn() -> Leased) {
+async fn finishing_deletions_leaves_an_upload_that_goes_on(open: impl AsyncFn() -> Leased) {
     let it = open().await;
     let upload = it.uploading().await;
     it.clock.advance(LEASE_TIME);

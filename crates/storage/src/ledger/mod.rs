@@ -104,9 +104,9 @@ pub trait Ledger: Send + Sync {
     /// if the row is not pending, or if its upload was abandoned. A lease that merely ran out is no obstacle.
     async fn complete(&self, completion: Completion, lease: LeaseId) -> Result<(), LedgerError>;
 
-    /// Ends an upload for good, before any of its bytes are removed. The row stays until [`Self::finish_deletion`]. The cleaner
-    /// may abandon an upload whose lease has ended, and an uploader its own. Returns `None` if the upload
-    /// is still in flight, or is complete. An upload without a row can be abandoned, too; its handle may still be there.
+    /// Ends an upload for good, before any of its bytes are removed. The row stays until [`Self::finish_deletion`]. The
+    /// cleaner may abandon an upload whose lease has ended, and an uploader its own. Returns `None` if the upload is
+    /// still in flight, or is complete. An upload without a row can be abandoned, too; its handle may still be there.
     async fn abandon(&self, id: ResourceId, by: Authority) -> Result<Option<Abandoned>, LedgerError>;
 
     /// Renews leases for [`LEASE_TIME`]. Returns the leases that no longer exist.
@@ -134,13 +134,14 @@ pub trait Ledger: Send + Sync {
     async fn mark_used(&self, id: ResourceId, at: Timestamp) -> Result<bool, LedgerError>;
 
     /// `ready → deleting`, before any bytes are removed. The condition of the decision must hold, and `by` must have
-    /// the right: a cleaner in its term, the ticket's holder, or an admin. A row that is marked can only become a tombstone.
-    /// Returns `false` if the resource stays.
+    /// the right: a cleaner in its term, the ticket's holder, or an admin. A row that is marked can only become a
+    /// tombstone. Returns `false` if the resource stays.
     async fn mark_deleting(&self, decision: Deletion, by: Authority) -> Result<bool, LedgerError>;
 
     /// Records that the bytes are removed: `deleting → deleted`. A [`Tombstone`](cloakroom_core::resource::Tombstone)
     /// remains, and the room is free. A row whose upload was abandoned is removed without one. This needs no authority:
-    /// it finishes what [`Self::mark_deleting`] or [`Self::abandon`] has decided. Returns `false` if there was nothing to finish.
+    /// it finishes what [`Self::mark_deleting`] or [`Self::abandon`] has decided. Returns `false` if there was nothing to
+    /// finish.
     async fn finish_deletion(&self, id: ResourceId) -> Result<bool, LedgerError>;
 
     /// Removes tombstones of resources that were deleted before `before`. Returns how many.
