@@ -7,9 +7,11 @@ use std::time::Duration;
 use cloakroom_adapters::disk::{DataDirectory, DiskStore};
 use cloakroom_adapters::sqlite::SqliteLedger;
 use cloakroom_core::protocol::v1::Ticket;
+use cloakroom_core::resource::BlobKey;
 use cloakroom_storage::ledger::Ledger as _;
-use cloakroom_storage::store::BlobStore as _;
+use cloakroom_storage::store::{BlobFacts, BlobStore as _, LocalDisk as _};
 use cloakroom_testing::{process::Cloakroom, tls};
+use futures_util::TryStreamExt as _;
 use rand::RngExt as _;
 use reqwest::Client;
 
@@ -55,17 +57,17 @@ async fn assert_rows_are_files(data_dir: &Path, least: usize) {
     let ledger = SqliteLedger::open(&directory.ledger()).await.unwrap();
     let store = DiskStore::new(directory);
     let strays: Vec<_> = ledger.strays().await.unwrap().iter().map(|stray| stray.key).collect();
-    let mut keys = store.list(None, usize::MAX).await.unwrap();
-    keys.retain(|key| !strays.contains(key));
-    for key in &keys {
+    let mut blobs: Vec<(BlobKey, BlobFacts)> = store.list().try_collect().await.unwrap();
+    blobs.retain(|(key, _)| !strays.contains(key));
+    assert_eq!(store.arriving().await.unwrap(), []);
+    for (key, facts) in &blobs {
         let row = ledger.find(key.resource()).await.unwrap().expect("a file without a row");
         let row = row.into_ready().expect("a file of a row that is not ready");
-        let stored = store.open(*key).await.unwrap().expect("a file that is still incoming");
-        assert_eq!(stored.size_bytes(), row.data.bundle.size_bytes);
+        assert_eq!(facts.size_bytes, row.data.bundle.size_bytes);
     }
     let rows = ledger.count_by_state().await.unwrap();
-    assert_eq!(rows.into_iter().collect::<Vec<_>>(), [("ready", keys.len() as u64)]);
-    assert!(keys.len() >= least);
+    assert_eq!(rows.into_iter().collect::<Vec<_>>(), [("ready", blobs.len() as u64)]);
+    assert!(blobs.len() >= least);
     ledger.close().await;
 }
 

@@ -8,11 +8,12 @@ use cloakroom_adapters::disk::{DataDirectory, DiskStore};
 use cloakroom_adapters::sqlite::SqliteLedger;
 use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_storage::ledger::Ledger as _;
-use cloakroom_storage::store::BlobStore as _;
+use cloakroom_storage::store::{BlobStore as _, LocalDisk as _};
 use cloakroom_testing::api_server::FakeApiServer;
 use cloakroom_testing::cluster::{Account, Cluster as _};
 use cloakroom_testing::wait::until;
 use cloakroom_testing::{process::Cloakroom, tls};
+use futures_util::StreamExt as _;
 use rand::RngExt as _;
 use reqwest::Client;
 
@@ -62,7 +63,8 @@ async fn owner_is_seen(server: &Cloakroom, client: &Client, ticket: &Ticket) -> 
 async fn assert_rows_are_files(data_dir: &Path) {
     let directory = DataDirectory::open(data_dir).unwrap();
     let ledger = SqliteLedger::open(&directory.ledger()).await.unwrap();
-    let files = DiskStore::new(directory).list(None, usize::MAX).await.unwrap().len();
+    let store = DiskStore::new(directory);
+    let files = store.list().count().await + store.arriving().await.unwrap().len();
     let rows: Vec<_> = ledger.count_by_state().await.unwrap().into_iter().collect();
     assert_eq!((files, rows), (OWNED, vec![("deleted", (BUNDLES - OWNED) as u64), ("ready", OWNED as u64)]));
     ledger.close().await;

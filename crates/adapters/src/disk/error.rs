@@ -46,6 +46,22 @@ pub enum DiskError {
         #[source]
         source: std::io::Error,
     },
+    /// There is no such bundle.
+    #[error("there is no {}", path.display())]
+    NoBundle {
+        /// Where it would be.
+        path: PathBuf,
+    },
+    /// A bundle has another size than its row says.
+    #[error("{} has {size_bytes} bytes, and not {expected}", path.display())]
+    OtherSize {
+        /// The file of the bundle.
+        path: PathBuf,
+        /// The number of its bytes.
+        size_bytes: u64,
+        /// The number of bytes that it should have.
+        expected: u64,
+    },
     /// This process may not use its data directory.
     #[error(transparent)]
     NotPermitted(Box<NotPermitted>),
@@ -172,6 +188,7 @@ impl From<DiskError> for StoreError {
             DiskError::Io { ref source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
                 Self::Denied(error.into())
             }
+            DiskError::NoBundle { .. } | DiskError::OtherSize { .. } => Self::Missing(error.into()),
             DiskError::Replaced(replaced) => Self::Replaced(replaced),
             DiskError::Stopping => Self::Stopping,
             DiskError::Io { .. }

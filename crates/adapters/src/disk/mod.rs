@@ -15,15 +15,19 @@ mod shards;
 mod writer;
 
 use std::fs;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use jiff::Timestamp;
+use futures_util::stream::{self, BoxStream};
+use futures_util::{StreamExt as _, TryStreamExt as _};
 
 use calls::Calls;
 use cloakroom_core::resource::{BlobKey, UploadHandle};
-use cloakroom_storage::store::{Begun, BlobFacts, BlobStore, LocalDisk, Space, StoreError, StoredBlob};
+use cloakroom_storage::store::{
+    Begun, BlobFacts, BlobStore, BlobStream, LocalDisk, Space, StoreError, with_first_piece,
+};
 use reader::{DiskBlob, Reading};
 use root::Root;
 use writer::DiskWriter;
@@ -77,10 +81,9 @@ impl BlobStore for DiskStore {
         self.delete(key).await
     }
 
-    async fn open(&self, key: BlobKey) -> Result<Option<Box<dyn StoredBlob>>, StoreError> {
-        let reading = self.reading.clone();
-        let blob = DiskBlob::open(key, reading).await?;
-        Ok(blob.map(|blob| Box::new(blob) as _))
+    async fn open(&self, key: BlobKey, size_bytes: u64, range: Range<u64>) -> Result<BlobStream, StoreError> {
+        let blob = DiskBlob::open(key, size_bytes, self.reading.clone()).await?;
+        with_first_piece(blob.read(range)).await
     }
 
     async fn delete(&self, key: BlobKey) -> Result<(), StoreError> {
@@ -95,15 +98,15 @@ impl BlobStore for DiskStore {
     }
 
     async fn facts(&self, key: BlobKey) -> Result<Option<BlobFacts>, StoreError> {
-        let found = self.in_root(move |root| root.look_at(&directory::bundle(key))).await?;
-        Ok(found.map(|found| BlobFacts {
-            size_bytes: u64::try_from(found.st_size).unwrap_or(0),
-            changed_at: Timestamp::from_second(found.st_mtime).unwrap_or(Timestamp::MAX),
-        }))
+        Ok(self.in_root(move |root| listing::facts(root, key)).await?)
     }
 
-    async fn list(&self, after: Option<BlobKey>, limit: usize) -> Result<Vec<BlobKey>, StoreError> {
-        Ok(self.in_root(move |root| listing::page(root, after, limit)).await?)
+    fn list(&self) -> BoxStream<'_, Result<(BlobKey, BlobFacts), StoreError>> {
+        let shards = stream::once(self.in_root(listing::shards))
+            .map_ok(|shards| stream::iter(shards).map(Ok::<_, DiskError>));
+        let blobs =
+            shards.try_flatten().and_then(|shard| self.in_root(move |root| listing::blobs(root, &shard)));
+        blobs.map_ok(|blobs| stream::iter(blobs).map(Ok::<_, DiskError>)).try_flatten().err_into().boxed()
     }
 
     async fn check(&self) -> Result<(), StoreError> {
@@ -135,6 +138,10 @@ impl LocalDisk for DiskStore {
             reserve::keep(directory.root())
         });
         Ok(maintained.await?)
+    }
+
+    async fn arriving(&self) -> Result<Vec<BlobKey>, StoreError> {
+        Ok(self.in_root(listing::arriving).await?)
     }
 
     async fn release_reserve(&self) -> Result<(), StoreError> {

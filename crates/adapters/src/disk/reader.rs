@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
 use cloakroom_core::resource::BlobKey;
-use futures_util::stream::{self, BoxStream};
+use futures_util::stream;
 use futures_util::{StreamExt as _, TryFutureExt as _};
 use rustix::fs::OFlags;
 use tokio::sync::OnceCell;
@@ -20,7 +20,7 @@ use super::calls::Calls;
 use super::counter::{Counted, Counter};
 use super::root::Root;
 use super::{DiskError, directory};
-use cloakroom_storage::store::{StoreError, StoredBlob};
+use cloakroom_storage::store::{BlobStream, StoreError};
 
 /// How many bytes are read at a time. Large pieces are faster while few blobs are read; small ones save memory when
 /// there are many. There are only these two sizes, so that buffers can be used again.
@@ -117,7 +117,8 @@ impl OpenFiles {
 }
 
 impl DiskBlob {
-    pub(super) async fn open(key: BlobKey, reading: Reading) -> Result<Option<Self>, DiskError> {
+    /// Opens the blob of `key`, which has `size_bytes`.
+    pub(super) async fn open(key: BlobKey, size_bytes: u64, reading: Reading) -> Result<Self, DiskError> {
         let Reading { root, calls, open, buffers, readers } = reading;
         let name = directory::bundle(key);
         let path = root.shown(&name);
@@ -125,13 +126,29 @@ impl DiskBlob {
         let opened = slot.0.get_or_try_init(|| calls.run(move || OpenFile::open(&root, &name).map(Arc::new)));
         let file = match opened.await {
             Ok(file) => Arc::clone(file),
-            Err(DiskError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-                return Ok(None);
+            Err(DiskError::Io { path, source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                return Err(DiskError::NoBundle { path });
             }
             Err(error) => return Err(error),
         };
+        if file.size_bytes != size_bytes {
+            return Err(DiskError::OtherSize { path, size_bytes: file.size_bytes, expected: size_bytes });
+        }
         let reader = Reader { file, _slot: slot, path, calls, buffers, others: readers.one_more() };
-        Ok(Some(Self { reader: Arc::new(reader) }))
+        Ok(Self { reader: Arc::new(reader) })
+    }
+
+    /// The bytes in `range`. Fewer of them are an error.
+    pub(super) fn read(self, range: Range<u64>) -> BlobStream {
+        let Self { reader } = self;
+        let open = Arc::clone(&reader);
+        let pieces = stream::unfold(range.start, move |from| {
+            let length = if open.others.count() <= FEW_READERS { LARGE_PIECE } else { SMALL_PIECE };
+            let to = range.end.min(from.saturating_add(length as u64));
+            std::future::ready((from < range.end).then_some((from..to, to)))
+        });
+        let read = move |piece| Arc::clone(&reader).read(piece).map_err(StoreError::from);
+        pieces.map(read).buffered(PIECES_AHEAD).boxed()
     }
 }
 
@@ -147,24 +164,6 @@ impl OpenFile {
         // A hint that makes the kernel read further ahead. Without it reading works, but is slower from a cold disk.
         let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Sequential);
         Ok(Self { file, size_bytes: found.len() })
-    }
-}
-
-impl StoredBlob for DiskBlob {
-    fn size_bytes(&self) -> u64 {
-        self.reader.file.size_bytes
-    }
-
-    fn read(self: Box<Self>, range: Range<u64>) -> BoxStream<'static, Result<Bytes, StoreError>> {
-        let Self { reader, .. } = *self;
-        let open = Arc::clone(&reader);
-        let pieces = stream::unfold(range.start, move |from| {
-            let length = if open.others.count() <= FEW_READERS { LARGE_PIECE } else { SMALL_PIECE };
-            let to = range.end.min(from.saturating_add(length as u64));
-            std::future::ready((from < range.end).then_some((from..to, to)))
-        });
-        let read = move |piece| Arc::clone(&reader).read(piece).map_err(StoreError::from);
-        pieces.map(read).buffered(PIECES_AHEAD).boxed()
     }
 }
 

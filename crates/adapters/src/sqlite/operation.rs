@@ -203,7 +203,7 @@ async fn note_handle(
         "INSERT OR REPLACE INTO upload_handles (resource, handle) \
          SELECT id, ? FROM resources WHERE id = ? AND state = 'pending'",
     )
-    .bind(&*handle.0)
+    .bind(handle.expose())
     .bind(id.to_string())
     .execute(connection)
     .await
@@ -237,7 +237,7 @@ async fn abandon(
     if !is_pending || !memory.abandon(id, by) {
         return Ok(Outcome::default());
     }
-    let handle = handle.and_then(|row| row.try_get("handle").ok()).map(UploadHandle);
+    let handle = handle.and_then(|row| row.try_get::<String, _>("handle").ok()).map(UploadHandle::from_text);
     Ok(Outcome { abandoned: Some(Abandoned { handle }), ..Outcome::default() })
 }
 

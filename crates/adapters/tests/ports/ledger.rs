@@ -113,11 +113,11 @@ async fn only_an_upload_that_goes_on_can_be_abandoned(open: impl AsyncFn() -> An
 
 async fn a_handle_is_kept_until_the_upload_is_complete_or_abandoned(open: impl AsyncFn() -> AnyLedger) {
     let ledger = open().await;
-    let handle = UploadHandle("upload-7".to_owned());
+    let handle = UploadHandle::from_text("upload-7");
     let id = new_id();
     begin(&ledger, id).await;
     ledger.note_handle(id, lease_of(id), handle.clone()).await.unwrap();
-    let stranger = ledger.note_handle(id, lease_of(new_id()), UploadHandle("other".to_owned())).await;
+    let stranger = ledger.note_handle(id, lease_of(new_id()), UploadHandle::from_text("other")).await;
     assert!(matches!(stranger, Err(LedgerError::Abandoned { .. })));
     // A process that begins anew has no leases, and knows the handle all the same.
     let reopened = open().await;

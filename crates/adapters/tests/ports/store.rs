@@ -1,12 +1,14 @@
 //! Every sentence of the documentation of `BlobStore`, and of `LocalDisk`.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{Deref, Range};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use cloakroom_adapters::disk::{DataDirectory, DiskError, DiskStore};
 use cloakroom_core::resource::{BlobKey, ResourceId};
-use cloakroom_storage::store::{Begun, BlobStore, BlobWriter, LocalDisk, MemoryStore, StoreError};
+use cloakroom_storage::store::{Begun, BlobFacts, BlobStore, BlobWriter, LocalDisk, MemoryStore, StoreError};
 use futures_util::TryStreamExt as _;
 use jiff::{SignedDuration, Timestamp};
 use tempfile::TempDir;
@@ -42,12 +44,10 @@ for_each_store!([
     deleting_takes_what_is_committed_and_nothing_is_success,
     deleting_leaves_what_is_arriving,
     dropped_bytes_are_left_to_abort,
-    every_key_that_has_bytes_is_listed,
+    all_that_is_committed_is_listed_with_its_facts,
     what_is_committed_is_known_without_opening_it,
-    keys_come_in_order_and_in_pages,
-    one_key_takes_bytes_once_at_a_time,
     blobs_with_the_same_prefix_do_not_disturb_each_other,
-    less_than_was_asked_for_is_an_error,
+    what_is_not_there_whole_cannot_be_opened,
     a_large_blob_is_read_in_pieces_and_in_order,
     a_store_that_can_be_read_says_so,
 ]);
@@ -58,12 +58,13 @@ suites!(
         the_reserve_can_be_kept_and_given_up_again_and_again,
         the_free_room_is_told,
         blobs_that_are_open_are_counted_up_to_their_limit,
+        a_key_takes_bytes_once,
     ],
 );
 
-fn on_disk() -> (Arc<dyn BlobStore>, TempDir) {
+fn on_disk() -> (AnyStore, TempDir) {
     let (store, folder) = the_disk();
-    (store, folder)
+    (AnyStore { blobs: Arc::clone(&store) as _, uncommitted: Uncommitted::Disk(store) }, folder)
 }
 
 fn the_disk() -> (Arc<DiskStore>, TempDir) {
@@ -72,11 +73,30 @@ fn the_disk() -> (Arc<DiskStore>, TempDir) {
     (Arc::new(DiskStore::with_open_blobs(directory, 2)), folder)
 }
 
-fn in_memory() -> (Arc<dyn BlobStore>, ()) {
-    (Arc::new(MemoryStore::default()), ())
+fn in_memory() -> (AnyStore, ()) {
+    let store = MemoryStore::default();
+    (AnyStore { blobs: Arc::new(store.clone()), uncommitted: Uncommitted::Memory(store) }, ())
 }
 
-type AnyStore = Arc<dyn BlobStore>;
+/// A store with all that it has.
+struct AnyStore {
+    blobs: Arc<dyn BlobStore>,
+    uncommitted: Uncommitted,
+}
+
+/// Where a test finds the uploads that are not committed.
+enum Uncommitted {
+    Disk(Arc<dyn LocalDisk>),
+    Memory(MemoryStore),
+}
+
+impl Deref for AnyStore {
+    type Target = dyn BlobStore;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.blobs
+    }
+}
 
 fn new_key() -> BlobKey {
     BlobKey::of(ResourceId::generate(&mut rand::rng()))
@@ -95,10 +115,18 @@ async fn commit(store: &impl AsStore, key: BlobKey, pieces: &[Bytes]) {
 }
 
 async fn content(store: &impl AsStore, key: BlobKey) -> Option<Bytes> {
-    let blob = store.blobs().open(key).await.unwrap()?;
-    let size_bytes = blob.size_bytes();
-    let pieces: Vec<Bytes> = blob.read(0..size_bytes).try_collect().await.unwrap();
-    Some(pieces.concat().into())
+    let size_bytes = store.blobs().facts(key).await.unwrap()?.size_bytes;
+    Some(part(store, key, size_bytes, 0..size_bytes).await.unwrap().into())
+}
+
+async fn part(
+    store: &impl AsStore,
+    key: BlobKey,
+    size_bytes: u64,
+    range: Range<u64>,
+) -> Result<Vec<u8>, StoreError> {
+    let pieces: Vec<Bytes> = store.blobs().open(key, size_bytes, range).await?.try_collect().await?;
+    Ok(pieces.concat())
 }
 
 /// Rules of the disk use the same steps as those of all stores.
@@ -108,7 +136,7 @@ trait AsStore {
 
 impl AsStore for AnyStore {
     fn blobs(&self) -> &dyn BlobStore {
-        &**self
+        &*self.blobs
     }
 }
 
@@ -118,12 +146,25 @@ impl AsStore for Arc<DiskStore> {
     }
 }
 
-async fn all_keys(store: &AnyStore) -> Vec<BlobKey> {
-    store.list(None, 1000).await.unwrap()
+async fn committed(store: &impl AsStore) -> BTreeSet<BlobKey> {
+    store.blobs().list().map_ok(|(key, _)| key).try_collect().await.unwrap()
+}
+
+/// Keys with bytes, committed or not.
+async fn all_keys(store: &AnyStore) -> BTreeSet<BlobKey> {
+    let uncommitted = match &store.uncommitted {
+        Uncommitted::Disk(disk) => disk.arriving().await.unwrap(),
+        Uncommitted::Memory(store) => store.arriving(),
+    };
+    committed(store).await.into_iter().chain(uncommitted).collect()
 }
 
 async fn is_there(store: &impl AsStore, key: BlobKey) -> bool {
-    store.blobs().open(key).await.unwrap().is_some()
+    let facts = store.blobs().facts(key).await.unwrap();
+    let opened = store.blobs().open(key, facts.map_or(0, |facts| facts.size_bytes), 0..0).await.err();
+    assert_eq!(opened.is_none(), facts.is_some());
+    assert!(matches!(opened, None | Some(StoreError::Missing(_))), "{opened:?}");
+    facts.is_some()
 }
 
 async fn bytes_are_invisible_until_they_are_committed(store: &AnyStore) {
@@ -133,7 +174,7 @@ async fn bytes_are_invisible_until_they_are_committed(store: &AnyStore) {
     writer.write(Bytes::from(vec![1; 1 << 20])).await.unwrap();
     assert!(!is_there(store, key).await);
     writer.commit().await.unwrap();
-    assert_eq!(store.open(key).await.unwrap().unwrap().size_bytes(), 1 << 20);
+    assert_eq!(content(store, key).await.unwrap(), vec![1; 1 << 20]);
 }
 
 async fn what_was_committed_reads_back_whole_and_in_parts(store: &AnyStore) {
@@ -141,9 +182,7 @@ async fn what_was_committed_reads_back_whole_and_in_parts(store: &AnyStore) {
     commit(store, key, &[Bytes::from_static(b"0123456789")]).await;
     for (range, expected) in [(0..10, "0123456789"), (0..3, "012"), (7..10, "789"), (4..4, ""), (10..10, "")]
     {
-        let blob = store.open(key).await.unwrap().unwrap();
-        let pieces: Vec<Bytes> = blob.read(range.clone()).try_collect().await.unwrap();
-        assert_eq!(pieces.concat(), expected.as_bytes(), "{range:?}");
+        assert_eq!(part(store, key, 10, range.clone()).await.unwrap(), expected.as_bytes(), "{range:?}");
     }
 }
 
@@ -163,7 +202,7 @@ async fn an_empty_blob_is_a_blob(store: &AnyStore) {
     let key = new_key();
     commit(store, key, &[]).await;
     assert_eq!(content(store, key).await.unwrap(), "");
-    assert_eq!(all_keys(store).await, [key]);
+    assert_eq!(all_keys(store).await, BTreeSet::from([key]));
 }
 
 async fn aborting_takes_what_is_arriving_and_what_is_committed_and_nothing_is_success(store: &AnyStore) {
@@ -177,7 +216,7 @@ async fn aborting_takes_what_is_arriving_and_what_is_committed_and_nothing_is_su
         store.abort(key, handle).await.unwrap();
         assert!(!is_there(store, key).await);
     }
-    assert_eq!(all_keys(store).await, []);
+    assert_eq!(all_keys(store).await, BTreeSet::new());
 }
 
 async fn an_aborted_upload_can_not_be_committed(store: &AnyStore) {
@@ -188,7 +227,7 @@ async fn an_aborted_upload_can_not_be_committed(store: &AnyStore) {
     store.abort(key, handle.as_ref()).await.unwrap();
     assert!(writer.commit().await.is_err());
     assert!(!is_there(store, key).await);
-    assert_eq!(all_keys(store).await, []);
+    assert_eq!(all_keys(store).await, BTreeSet::new());
 }
 
 async fn a_handle_is_another_one_for_each_upload(store: &AnyStore) {
@@ -204,7 +243,7 @@ async fn deleting_takes_what_is_committed_and_nothing_is_success(store: &AnyStor
     store.delete(key).await.unwrap();
     assert!(!is_there(store, key).await);
     store.delete(key).await.unwrap();
-    assert_eq!(all_keys(store).await, []);
+    assert_eq!(all_keys(store).await, BTreeSet::new());
 }
 
 async fn deleting_leaves_what_is_arriving(store: &AnyStore) {
@@ -221,57 +260,28 @@ async fn dropped_bytes_are_left_to_abort(store: &AnyStore) {
     let Begun { mut writer, handle } = store.begin(key, None).await.unwrap();
     writer.write(Bytes::from(vec![0; 1 << 20])).await.unwrap();
     drop(writer);
-    assert_eq!(all_keys(store).await, [key]);
+    assert_eq!(all_keys(store).await, BTreeSet::from([key]));
     assert!(!is_there(store, key).await);
     store.abort(key, handle.as_ref()).await.unwrap();
-    assert_eq!(all_keys(store).await, []);
+    assert_eq!(all_keys(store).await, BTreeSet::new());
 }
 
-/// Forty of them, every other one committed, in their order.
-async fn forty(store: &AnyStore) -> Vec<BlobKey> {
-    let mut keys: Vec<_> = (0..40).map(|_| new_key()).collect();
-    for (number, key) in keys.iter().enumerate() {
-        if number % 2 == 0 {
-            commit(store, *key, &[]).await;
+async fn all_that_is_committed_is_listed_with_its_facts(store: &AnyStore) {
+    assert_eq!(all_keys(store).await, BTreeSet::new());
+    let (mut expected, mut uncommitted) = (BTreeMap::new(), BTreeSet::new());
+    for size_bytes in 0..40 {
+        let key = new_key();
+        if size_bytes % 2 == 0 {
+            commit(store, key, &[Bytes::from(vec![1; size_bytes])]).await;
+            expected.insert(key, store.facts(key).await.unwrap().unwrap());
         } else {
-            begin(store, *key).await;
+            begin(store, key).await;
+            uncommitted.insert(key);
         }
     }
-    keys.sort_unstable();
-    keys
-}
-
-async fn every_key_that_has_bytes_is_listed(store: &AnyStore) {
-    assert_eq!(all_keys(store).await, []);
-    let expected = forty(store).await;
-    assert_eq!(all_keys(store).await, expected);
-}
-
-async fn keys_come_in_order_and_in_pages(store: &AnyStore) {
-    let expected = forty(store).await;
-    for limit in [1, 7, 39, 40, 41] {
-        let mut paged: Vec<BlobKey> = Vec::new();
-        loop {
-            let page = store.list(paged.last().copied(), limit).await.unwrap();
-            assert!(page.len() <= limit);
-            if page.is_empty() {
-                break;
-            }
-            paged.extend(page);
-        }
-        assert_eq!(paged, expected, "pages of {limit}");
-    }
-    let after_all = BlobKey::parse("ffffffff-ffff-4fff-bfff-ffffffffffff").unwrap();
-    assert_eq!(store.list(Some(after_all), 10).await.unwrap(), []);
-}
-
-async fn one_key_takes_bytes_once_at_a_time(store: &AnyStore) {
-    let key = new_key();
-    let mut first = begin(store, key).await;
-    assert!(store.begin(key, None).await.is_err(), "two uploads would write over each other");
-    first.write(Bytes::from_static(b"first")).await.unwrap();
-    first.commit().await.unwrap();
-    assert_eq!(content(store, key).await.unwrap(), "first");
+    let listed: BTreeMap<BlobKey, BlobFacts> = store.list().try_collect().await.unwrap();
+    assert_eq!(listed, expected);
+    assert_eq!(&all_keys(store).await - &expected.into_keys().collect(), uncommitted);
 }
 
 async fn blobs_with_the_same_prefix_do_not_disturb_each_other(store: &AnyStore) {
@@ -302,14 +312,16 @@ async fn what_is_committed_is_known_without_opening_it(store: &AnyStore) {
     assert_eq!(store.facts(key).await.unwrap(), None);
 }
 
-async fn less_than_was_asked_for_is_an_error(store: &AnyStore) {
-    let key = new_key();
+async fn what_is_not_there_whole_cannot_be_opened(store: &AnyStore) {
+    let (key, missing) = (new_key(), new_key());
     commit(store, key, &[Bytes::from_static(b"0123456789")]).await;
-    for range in [0..11, 5..100, 20..21] {
-        let blob = store.open(key).await.unwrap().unwrap();
-        let read: Result<Vec<Bytes>, StoreError> = blob.read(range.clone()).try_collect().await;
-        assert!(read.is_err(), "{range:?}");
+    for (key, size_bytes) in [(missing, 10), (missing, 0), (key, 9), (key, 11), (key, 0)] {
+        for range in [0..size_bytes, 0..0] {
+            let opened = store.open(key, size_bytes, range.clone()).await;
+            assert!(matches!(opened.err(), Some(StoreError::Missing(_))), "{size_bytes} {range:?}");
+        }
     }
+    assert!(part(store, key, 10, 0..11).await.is_err(), "more than there is");
 }
 
 async fn a_large_blob_is_read_in_pieces_and_in_order(store: &AnyStore) {
@@ -318,11 +330,10 @@ async fn a_large_blob_is_read_in_pieces_and_in_order(store: &AnyStore) {
     commit(store, key, &[Bytes::from(whole.clone())]).await;
     // Many at once: how much is read at a time depends on that.
     let reads = (0..9_u64).map(async |number| {
-        let blob = store.open(key).await.unwrap().unwrap();
         let range = number * 1000..3_000_001 - number;
-        let pieces: Vec<Bytes> = blob.read(range.clone()).try_collect().await.unwrap();
+        let read = part(store, key, 3_000_001, range.clone()).await.unwrap();
         let expected = &whole[usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap()];
-        assert!(pieces.concat() == expected, "{range:?}");
+        assert!(read == expected, "{range:?}");
     });
     futures_util::future::join_all(reads).await;
 }
@@ -334,10 +345,10 @@ async fn a_store_that_can_be_read_says_so(store: &AnyStore) {
 async fn what_was_opened_stays_readable_when_it_is_deleted(store: &Arc<DiskStore>) {
     let key = new_key();
     commit(store, key, &[Bytes::from_static(b"still here")]).await;
-    let opened = store.open(key).await.unwrap().unwrap();
+    let opened = store.open(key, 10, 0..10).await.unwrap();
     store.delete(key).await.unwrap();
     assert!(!is_there(store, key).await);
-    let pieces: Vec<Bytes> = opened.read(0..10).try_collect().await.unwrap();
+    let pieces: Vec<Bytes> = opened.try_collect().await.unwrap();
     assert_eq!(pieces.concat(), b"still here");
 }
 
@@ -349,7 +360,7 @@ async fn the_reserve_can_be_kept_and_given_up_again_and_again(store: &Arc<DiskSt
         store.release_reserve().await.unwrap();
         store.release_reserve().await.unwrap();
     }
-    assert_eq!(store.list(None, 10).await.unwrap(), []);
+    assert_eq!(committed(store).await, BTreeSet::new());
 }
 
 async fn the_free_room_is_told(store: &Arc<DiskStore>) {
@@ -359,17 +370,26 @@ async fn the_free_room_is_told(store: &Arc<DiskStore>) {
 async fn blobs_that_are_open_are_counted_up_to_their_limit(store: &Arc<DiskStore>) {
     let keys = [new_key(), new_key(), new_key()];
     for key in keys {
-        commit(store, key, &[]).await;
+        commit(store, key, &[Bytes::from_static(b"jars")]).await;
     }
-    let one = store.open(keys[0]).await.unwrap();
-    let again = store.open(keys[0]).await.unwrap();
+    let one = store.open(keys[0], 4, 0..4).await.unwrap();
+    let again = store.open(keys[0], 4, 1..4).await.unwrap();
     assert_eq!(store.open_blobs(), Some((1, 2)), "one file for one blob");
-    let other = store.open(keys[1]).await.unwrap();
-    let refused = store.open(keys[2]).await;
+    let other = store.open(keys[1], 4, 0..4).await.unwrap();
+    let refused = store.open(keys[2], 4, 0..4).await;
     assert!(matches!(refused.err(), Some(StoreError::Throttled(_))));
     drop((one, again));
-    assert!(store.open(keys[2]).await.unwrap().is_some());
+    assert!(store.open(keys[2], 4, 0..4).await.is_ok());
     drop(other);
+}
+
+async fn a_key_takes_bytes_once(store: &Arc<DiskStore>) {
+    let key = new_key();
+    let mut first = begin(store, key).await;
+    assert!(store.begin(key, None).await.is_err(), "two uploads would write over each other");
+    first.write(Bytes::from_static(b"first")).await.unwrap();
+    first.commit().await.unwrap();
+    assert_eq!(content(store, key).await.unwrap(), "first");
 }
 
 /// Where a committed blob is in the data directory of `store`.
@@ -392,7 +412,7 @@ async fn a_pipe_or_a_link_in_the_place_of_a_blob_is_an_error_at_once() {
     assert!(made.success());
     std::os::unix::fs::symlink(file_of(folder, whole), file_of(folder, link)).unwrap();
     for key in [pipe, link] {
-        assert!(matches!(store.open(key).await.err(), Some(StoreError::Fault(_))));
+        assert!(matches!(store.open(key, 5, 0..5).await.err(), Some(StoreError::Fault(_))));
         assert!(is_there(store, whole).await);
     }
 }
@@ -414,9 +434,8 @@ async fn a_folder_that_took_its_place_is_left_alone_and_told() {
         assert!(matches!(checked, Err(StoreError::Replaced(_))), "{checked:?}");
     }
     // What it still does, it does in its own folder.
-    let own = store.list(None, 10).await.unwrap();
-    assert_eq!(own.len(), 2);
-    for key in own {
+    assert_eq!(committed(store).await, BTreeSet::from([key, arriving]));
+    for key in [key, arriving] {
         store.abort(key, None).await.unwrap();
     }
     store.release_reserve().await.unwrap();

@@ -37,5 +37,24 @@ impl fmt::Display for BlobKey {
 
 /// Identifies an upload to its store, which needs it beside the key to abort the upload: the id of a multipart upload,
 /// for instance. The ledger keeps it while the upload is in flight.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UploadHandle(pub String);
+#[derive(Clone, PartialEq, Eq)]
+pub struct UploadHandle(String);
+
+impl UploadHandle {
+    /// The handle that a store gave out, or that the ledger kept.
+    pub fn from_text(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The handle as the store and the ledger need it.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Hidden, because with the store's own credentials it is enough to change the upload.
+impl fmt::Debug for UploadHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("UploadHandle(hidden)")
+    }
+}

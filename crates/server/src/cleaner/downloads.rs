@@ -7,7 +7,7 @@ use crate::owners::{Owners, Presence};
 use cloakroom_core::resource::{Ready, Resource};
 use cloakroom_core::text::chain;
 use cloakroom_storage::ledger::Observation;
-use cloakroom_storage::{AccessError, Download, Staging};
+use cloakroom_storage::{AccessError, Staging};
 
 /// Records the downloads that the cleaner must know of.
 #[derive(Clone)]
@@ -24,9 +24,9 @@ impl Downloads {
 
     /// Records that bytes are about to be sent: the use, and the presence of the owner. It is an error if the resource
     /// was deleted meanwhile.
-    pub async fn begin(&self, download: &Download) -> Result<(), AccessError> {
-        self.staging.mark_used(download).await?;
-        self.note_owner(download.resource()).await;
+    pub async fn begin(&self, resource: &Resource<Ready>) -> Result<(), AccessError> {
+        self.staging.mark_used(resource).await?;
+        self.note_owner(resource).await;
         Ok(())
     }
 

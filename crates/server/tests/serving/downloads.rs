@@ -9,6 +9,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::support::TestApp;
 use crate::support::app::{Options, problem, walk};
+use crate::support::faults::{Fault, Step};
 
 const BUNDLE: &str = "0123456789";
 
@@ -143,6 +144,32 @@ async fn a_head_has_the_headers_of_the_get_and_no_body() {
     }
     let ranged = request(&app, Method::HEAD, &ticket).header("range", "bytes=0-1").send().await.unwrap();
     assert_eq!((ranged.status().as_u16(), header(&ranged, "content-length")), (200, "10"));
+}
+
+#[tokio::test]
+async fn only_an_answer_with_bytes_opens_the_bundle() {
+    let (app, ticket) = staged().await;
+    app.faults.set(Step::StoreOpen, Fault::FailBefore);
+    let etag = format!("\"{}\"", ticket.sha256);
+    for (method, name, value, status) in [
+        (Method::HEAD, "x", "y", 200),
+        (Method::GET, "if-none-match", etag.as_str(), 304),
+        (Method::GET, "if-match", "\"a\"", 412),
+        (Method::GET, "range", "bytes=10-", 416),
+        (Method::GET, "x", "y", 500),
+        (Method::GET, "range", "bytes=0-1", 500),
+    ] {
+        let answer = request(&app, method.clone(), &ticket).header(name, value).send().await.unwrap();
+        assert_eq!(answer.status(), status, "{method} {name}");
+    }
+    assert!(!app.ready_row(&ticket.resource_id).await.is_used(), "an error is no use");
+    app.faults.clear();
+    std::fs::remove_file(app.data_dir().join(&app.files()[0])).unwrap();
+    assert_eq!(request(&app, Method::HEAD, &ticket).send().await.unwrap().status(), 200);
+    let lost = request(&app, Method::GET, &ticket).send().await.unwrap();
+    assert_eq!(lost.status(), 500);
+    assert_eq!(problem(lost).await.code.as_str(), "internal");
+    assert!(!app.ready_row(&ticket.resource_id).await.is_used());
 }
 
 #[tokio::test]

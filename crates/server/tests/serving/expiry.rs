@@ -17,6 +17,7 @@ use cloakroom_testing::wire::{Wire, download_request};
 
 use crate::support::TestApp;
 use crate::support::app::{Options, problem};
+use crate::support::two_servers::open_whole;
 
 const MINUTE: Duration = Duration::from_mins(1);
 const ALMOST: Duration = Duration::from_millis(1);
@@ -321,7 +322,7 @@ async fn one_sweep_expires_all_that_is_due_however_many() {
     std::fs::write(busy.join(ids[0].to_string()), "").unwrap();
     let app = TestApp::start_on(directory, Arc::clone(&clock), Options::default()).await;
     let secret = ResourceSecret::from_text("secret");
-    let download = app.staging.open_download(ids[0], &secret).await.unwrap();
+    let download = open_whole(&app.staging, ids[0], &secret).await.unwrap();
     clock.advance(30 * MINUTE);
     assert_eq!(app.sweep().await.expired, 1100);
     assert_eq!(app.rows().await, BTreeMap::from([("ready", 1), ("deleted", 1100)]));

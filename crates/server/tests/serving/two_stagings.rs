@@ -205,7 +205,7 @@ async fn an_upload_whose_row_was_damaged_is_aborted_by_its_handle() {
     shared.change_ledger("UPDATE resources SET id = 'no id'").await;
     shared.clock.advance(LEASE_TIME);
     assert_eq!(other.recovers().await, Recovered { uploads: 1, ..Recovered::default() });
-    assert_eq!(other.faults.aborted(), [Some(UploadHandle("upload-1".to_owned()))]);
+    assert_eq!(other.faults.aborted(), [Some(UploadHandle::from_text("upload-1"))]);
     assert_eq!(shared.blobs().await, 0);
     // The handle is gone as well.
     assert_eq!(other.recovers().await, Recovered::default());
@@ -220,7 +220,7 @@ async fn an_upload_whose_row_is_damaged_before_it_is_complete_aborts_it_by_its_h
     shared.change_ledger("UPDATE resources SET id = 'no id'").await;
     stop.go_on();
     assert!(matches!(upload.await.unwrap(), Err(UploadError::Abandoned)));
-    assert_eq!(late.faults.aborted(), [Some(UploadHandle("upload-1".to_owned()))]);
+    assert_eq!(late.faults.aborted(), [Some(UploadHandle::from_text("upload-1"))]);
     assert_eq!(shared.blobs().await, 0);
 }
 

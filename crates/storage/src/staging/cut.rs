@@ -6,18 +6,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use futures_util::stream::BoxStream;
 use futures_util::task::AtomicWaker;
 use futures_util::{Stream, StreamExt as _};
 
 use super::lease::Lease;
 use super::transfers::Transfer;
-use crate::store::StoreError;
+use crate::store::{BlobStream, StoreError};
 
 /// The parts of a download in flight. They are dropped in this order. So at the end of the transfer, the blob is closed and
 /// the lease is free.
 pub(super) struct Held {
-    pub(super) pieces: BoxStream<'static, Result<Bytes, StoreError>>,
+    pub(super) pieces: BlobStream,
     pub(super) _lease: Lease,
     pub(super) transfer: Transfer,
 }

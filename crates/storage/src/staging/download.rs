@@ -13,8 +13,8 @@ use super::lease::Lease;
 use super::transfers::Transfer;
 use super::{AccessError, Parts, Staging};
 use crate::ledger::LedgerError;
-use crate::store::{StoreError, StoredBlob};
-use cloakroom_core::resource::{BlobKey, Holder, Ready, Resource, ResourceId, ResourceSecret};
+use crate::store::{BlobStream, StoreError};
+use cloakroom_core::resource::{BlobKey, Holder, Ready, Resource, ResourceId};
 use cloakroom_core::text::chain;
 
 /// A download within this time of a recorded one counts as the same use. So a thousand executors that start together,
@@ -25,53 +25,49 @@ const SAME_USE: SignedDuration = SignedDuration::from_secs(1);
 /// deletion waits for it before the bytes go, but not for longer than [`Limits::deletion_wait`](super::Limits).
 pub struct Download {
     resource: Resource<Ready>,
-    blob: Box<dyn StoredBlob>,
+    bytes: BlobStream,
     lease: Lease,
     transfer: Transfer,
 }
 
 impl Staging {
-    /// Opens a bundle. It counts as a use only when [`Staging::mark_used`] is called.
+    /// Opens a range of the bundle of a resource that [`Staging::find`] has found. Its first bytes are there when this returns.
+    /// It counts as a use only when [`Staging::mark_used`] is called.
     pub async fn open_download(
         &self,
-        id: ResourceId,
-        secret: &ResourceSecret,
+        resource: Resource<Ready>,
+        range: Range<u64>,
     ) -> Result<Download, AccessError> {
-        let resource = self.find(id, secret).await?;
+        let (id, size_bytes) = (resource.id, resource.data.bundle.size_bytes);
         let holder = Holder::namespace(resource.data.owner.namespace());
         let transfer = self.parts.transfers.begin_download(id, holder)?;
         let lease = self.parts.leases.new_lease();
         if !self.parts.ledger.hold(id, lease.id()).await? {
-            // The deletion was decided after the first look-up. The second one finds the reason in the ledger.
-            self.find(id, secret).await?;
-            return Err(AccessError::NotFound);
+            return Err(self.parts.gone_since(&resource).await?.unwrap_or(AccessError::NotFound));
         }
         lease.taken();
-        match self.parts.storage.blobs.open(BlobKey::of(id)).await.map_err(AccessError::Store)? {
-            Some(blob) if blob.size_bytes() == resource.data.bundle.size_bytes => {
-                Ok(Download { resource, blob, lease, transfer })
+        match self.parts.storage.blobs.open(BlobKey::of(id), size_bytes, range).await {
+            Ok(bytes) => Ok(Download { resource, bytes, lease, transfer }),
+            // It was deleted since it was found, or its bytes were damaged from outside.
+            Err(StoreError::Missing(source)) => {
+                let gone = self.parts.gone_since(&resource).await?;
+                Err(gone.unwrap_or(AccessError::BytesLost { id, source }))
             }
-            _ => {
-                // The resource was deleted between the look-up and the opening, or its file was damaged from outside.
-                // The look-up tells which.
-                self.find(id, secret).await?;
-                Err(AccessError::BytesLost { id })
-            }
+            Err(error) => Err(AccessError::Store(error)),
         }
     }
 
     /// Records a use, before any bytes are sent. The use is durable when this returns, because it changes when the
     /// resource expires. There are two exceptions: a use of the same second is recorded already, or the ledger cannot be
     /// written.
-    pub async fn mark_used(&self, download: &Download) -> Result<(), AccessError> {
-        let (id, last_used_at) = (download.resource.id, download.resource.data.history.last_used_at);
+    pub async fn mark_used(&self, resource: &Resource<Ready>) -> Result<(), AccessError> {
+        let (id, last_used_at) = (resource.id, resource.data.history.last_used_at);
         let now = self.parts.clock.now();
         let is_noted = |last: Timestamp| last <= now && now.duration_since(last) < SAME_USE;
         if last_used_at.is_some_and(is_noted) || self.note_use(id, now).await {
             return Ok(());
         }
-        let ending = self.parts.ledger.find(id).await?.and_then(|resource| resource.ending());
-        Err(ending.map_or(AccessError::NotFound, |ending| AccessError::gone(id, ending)))
+        Err(self.parts.gone_since(resource).await?.unwrap_or(AccessError::NotFound))
     }
 
     /// Writes a use to the ledger. If the ledger cannot be written, for instance on a full disk, the download is not
@@ -95,6 +91,16 @@ impl Staging {
 }
 
 impl Parts {
+    /// How a resource has ended since it was found; `None` if it has not.
+    async fn gone_since(&self, found: &Resource<Ready>) -> Result<Option<AccessError>, AccessError> {
+        let id = found.id;
+        let ending = match self.ledger.find(id).await? {
+            Some(resource) => resource.ending().or_else(|| self.ended_by_age(found)),
+            None => return Ok(Some(AccessError::NotFound)),
+        };
+        Ok(ending.map(|ending| AccessError::gone(id, ending)))
+    }
+
     pub(super) fn unwritten_uses(&self) -> MutexGuard<'_, BTreeMap<ResourceId, Timestamp>> {
         self.unwritten_uses.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -123,14 +129,9 @@ impl Download {
         &self.resource
     }
 
-    /// The length of the bundle in bytes.
-    pub fn size_bytes(&self) -> u64 {
-        self.blob.size_bytes()
-    }
-
-    /// The bytes in `range`. The download is in flight until the stream is dropped.
-    pub fn read(self, range: Range<u64>) -> impl Stream<Item = Result<Bytes, StoreError>> + Send + use<> {
-        let Self { blob, lease, transfer, .. } = self;
-        Pieces::new(Transfer::reading(Held { pieces: blob.read(range), _lease: lease, transfer }))
+    /// The bytes of the range. The download is in flight until the stream is dropped.
+    pub fn read(self) -> impl Stream<Item = Result<Bytes, StoreError>> + Send + use<> {
+        let Self { bytes, lease, transfer, .. } = self;
+        Pieces::new(Transfer::reading(Held { pieces: bytes, _lease: lease, transfer }))
     }
 }

@@ -127,6 +127,9 @@ pub enum AccessError {
     BytesLost {
         /// The id of the resource.
         id: ResourceId,
+        /// What the store says.
+        #[source]
+        source: Cause,
     },
     /// The store or the ledger cannot be written.
     #[error("{}", NOT_WRITABLE)]

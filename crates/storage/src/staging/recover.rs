@@ -1,5 +1,8 @@
 //! Finishes what a crash or a failure interrupted.
 
+use futures_util::TryStreamExt as _;
+
+use super::strays::Found;
 use super::upload::tell_of_broken_upload;
 use super::{AccessError, Parts, Staging, StraysGo};
 use crate::ledger::{Authority, Epoch};
@@ -8,9 +11,6 @@ use cloakroom_core::text::chain;
 
 /// How many rows are read together.
 const PAGE: u32 = 500;
-
-/// How many keys of blobs are listed together.
-const KEYS: usize = 1000;
 
 /// What was interrupted, and is finished now.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -49,10 +49,13 @@ impl Staging {
         let deletions = parts.finish_deletions().await?;
         // Keys are listed before their rows are looked up. So an upload that begins meanwhile cannot be taken for bytes
         // without a row.
-        let with_bytes = if thorough { parts.all_keys().await? } else { Vec::new() };
+        let found = if thorough { Some(parts.all_bytes().await?) } else { None };
         parts.ledger.refresh(thorough).await?;
         parts.tell_of_unreadable().await?;
-        let unacknowledged = if thorough { parts.sort_out(with_bytes, term).await? } else { 0 };
+        let unacknowledged = match found {
+            Some(found) => parts.sort_out(found, term).await?,
+            None => 0,
+        };
         // This comes last, because the rows that were just read tell whether a stray may belong to a damaged one.
         let strays = unacknowledged + parts.remove_strays(strays_go, term).await?;
         Ok(Recovered { uploads, deletions, strays })
@@ -103,15 +106,14 @@ impl Parts {
         Ok(finished)
     }
 
-    async fn all_keys(&self) -> Result<Vec<BlobKey>, AccessError> {
-        let mut keys: Vec<BlobKey> = Vec::new();
-        loop {
-            let page = self.storage.blobs.list(keys.last().copied(), KEYS).await?;
-            if page.is_empty() {
-                return Ok(keys);
-            }
-            keys.extend(page);
-        }
+    /// All that has bytes in the store.
+    async fn all_bytes(&self) -> Result<Found, AccessError> {
+        let arriving = match &self.storage.disk {
+            Some(disk) => disk.arriving().await?,
+            None => Vec::new(),
+        };
+        let committed = self.storage.blobs.list().try_collect().await?;
+        Ok(Found { arriving, committed })
     }
 
     async fn all_in(&self, state: State) -> Result<Vec<ResourceId>, AccessError> {

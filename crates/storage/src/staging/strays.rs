@@ -24,35 +24,43 @@ pub enum StraysGo {
     Now,
 }
 
+/// What a store has, as a listing found it.
+pub(super) struct Found {
+    /// Keys with bytes that are not committed.
+    pub(super) arriving: Vec<BlobKey>,
+    /// The committed blobs.
+    pub(super) committed: Vec<(BlobKey, BlobFacts)>,
+}
+
 impl Parts {
     /// Removes bytes that were never acknowledged, and bytes of tombstones. Notes strays. Returns how many were removed.
-    pub(super) async fn sort_out(&self, with_bytes: Vec<BlobKey>, term: Epoch) -> Result<u64, AccessError> {
-        let (mut removed, mut found) = (0, Vec::new());
-        let seen_at = self.clock.now();
-        for key in with_bytes {
-            let facts = match self.ledger.state(key.resource()).await? {
-                Some(State::Deleted) => None,
-                Some(_) => continue,
-                None => match self.facts(key).await {
-                    Ok(facts) => facts,
-                    Err(error) if error.is_of_one() => {
-                        tell_of_failure(key, &error);
-                        continue;
-                    }
-                    Err(error) => return Err(error),
-                },
-            };
-            if let Some(BlobFacts { size_bytes, .. }) = facts {
-                found.push(Stray { key, size_bytes, seen_at });
-                continue;
+    pub(super) async fn sort_out(&self, found: Found, term: Epoch) -> Result<u64, AccessError> {
+        let Found { arriving, committed } = found;
+        let (seen_at, mut unknown, mut strays) = (self.clock.now(), BTreeSet::new(), Vec::new());
+        for key in arriving {
+            if matches!(self.ledger.state(key.resource()).await?, None | Some(State::Deleted)) {
+                unknown.insert(key);
             }
+        }
+        for (key, BlobFacts { size_bytes, .. }) in committed {
+            match self.ledger.state(key.resource()).await? {
+                Some(State::Deleted) => drop(unknown.insert(key)),
+                Some(_) => {}
+                None => {
+                    unknown.remove(&key);
+                    strays.push(Stray { key, size_bytes, seen_at });
+                }
+            }
+        }
+        let mut removed = 0;
+        for key in unknown {
             match self.remove_unknown(key, term).await {
                 Ok(is_removed) => removed += u64::from(is_removed),
                 Err(error) if error.is_of_one() => tell_of_failure(key, &error),
                 Err(error) => return Err(error),
             }
         }
-        self.note_strays(found).await?;
+        self.note_strays(strays).await?;
         Ok(removed)
     }
 
@@ -62,7 +70,15 @@ impl Parts {
             self.ledger.strays().await?.into_iter().map(|stray| stray.key).collect();
         let here: BTreeSet<BlobKey> = found.iter().map(|stray| stray.key).collect();
         let gone: Vec<BlobKey> = known.difference(&here).copied().collect();
-        let new: Vec<Stray> = found.into_iter().filter(|stray| !known.contains(&stray.key)).collect();
+        let mut new = Vec::new();
+        for stray in found.into_iter().filter(|stray| !known.contains(&stray.key)) {
+            // An upload that was abandoned since it was listed is none.
+            match self.facts(stray.key).await {
+                Ok(facts) => new.extend(facts.map(|_| stray)),
+                Err(error) if error.is_of_one() => tell_of_failure(stray.key, &error),
+                Err(error) => return Err(error),
+            }
+        }
         if !new.is_empty() {
             tracing::warn!(
                 bundles = new.len(),

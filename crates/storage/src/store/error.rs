@@ -17,6 +17,9 @@ pub enum StoreError {
     /// It does not allow this call.
     #[error("the store does not allow it")]
     Denied(#[source] Cause),
+    /// It has no blob of this key, or one of another size.
+    #[error("the store does not have this blob")]
+    Missing(#[source] Cause),
     /// It has no room.
     #[error("the store takes no more, because {what}")]
     Full {

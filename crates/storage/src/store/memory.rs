@@ -1,6 +1,6 @@
 //! Blobs in memory. They behave as in an object store: uploads have handles, and there is no disk.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,8 +10,11 @@ use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream};
 use jiff::Timestamp;
 
-use super::{Begun, BlobFacts, BlobStore, BlobWriter, StoreError, StoredBlob};
+use super::{Begun, BlobFacts, BlobStore, BlobStream, BlobWriter, StoreError, with_first_piece};
 use cloakroom_core::resource::{BlobKey, UploadHandle};
+
+/// How much is read at a time: little, so that a small blob has more than one piece.
+const PIECE_BYTES: u64 = 16;
 
 /// A store whose blobs end with the process. Clones are the same store.
 #[derive(Debug, Clone, Default)]
@@ -42,15 +45,29 @@ struct MemoryWriter {
     handle: UploadHandle,
 }
 
-struct MemoryBlob {
-    store: MemoryStore,
-    key: BlobKey,
-    size_bytes: u64,
-}
-
 impl MemoryStore {
+    /// The keys of uploads that were neither committed nor aborted.
+    pub fn arriving(&self) -> Vec<BlobKey> {
+        self.lock().arriving.keys().copied().collect()
+    }
+
+    /// Nothing is held open, so a blob that is deleted cannot be read to its end.
+    fn piece(&self, key: BlobKey, range: Range<u64>) -> Result<Bytes, StoreError> {
+        let at = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
+        let bytes = self.lock().committed.get(&key).map(|blob| blob.bytes.clone());
+        let bytes = bytes.ok_or_else(|| lost("read", key, "there is no such blob"))?;
+        let piece = bytes.get(at(range.start)..at(range.end)).map(|piece| bytes.slice_ref(piece));
+        piece.ok_or_else(|| lost("read", key, "it is shorter"))
+    }
+
     fn lock(&self) -> MutexGuard<'_, Blobs> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Committed {
+    fn facts(&self) -> BlobFacts {
+        BlobFacts { size_bytes: self.bytes.len() as u64, changed_at: self.at }
     }
 }
 
@@ -74,7 +91,7 @@ impl BlobStore for MemoryStore {
             return Err(lost("create", key, "there is a blob of this key"));
         }
         blobs.begun += 1;
-        let handle = UploadHandle(format!("upload-{}", blobs.begun));
+        let handle = UploadHandle::from_text(format!("upload-{}", blobs.begun));
         blobs.arriving.insert(key, Arriving { handle: handle.clone(), bytes: BytesMut::new() });
         let writer = MemoryWriter { store: self.clone(), key, handle: handle.clone() };
         Ok(Begun { writer: Box::new(writer), handle: Some(handle) })
@@ -87,10 +104,19 @@ impl BlobStore for MemoryStore {
         Ok(())
     }
 
-    async fn open(&self, key: BlobKey) -> Result<Option<Box<dyn StoredBlob>>, StoreError> {
-        let size_bytes = self.lock().committed.get(&key).map(|blob| blob.bytes.len() as u64);
-        let blob = |size_bytes| Box::new(MemoryBlob { store: self.clone(), key, size_bytes }) as _;
-        Ok(size_bytes.map(blob))
+    async fn open(&self, key: BlobKey, size_bytes: u64, range: Range<u64>) -> Result<BlobStream, StoreError> {
+        let found = self.lock().committed.get(&key).map(Committed::facts);
+        let missing = |why: String| StoreError::Missing(format!("cannot open {key}: {why}").into());
+        let found = found.ok_or_else(|| missing("there is no such blob".to_owned()))?;
+        if found.size_bytes != size_bytes {
+            return Err(missing(format!("it has {} bytes, and not {size_bytes}", found.size_bytes)));
+        }
+        let store = self.clone();
+        let pieces = stream::unfold(range.start, move |from| {
+            let to = range.end.min(from.saturating_add(PIECE_BYTES));
+            std::future::ready((from < range.end).then(|| (store.piece(key, from..to), to)))
+        });
+        with_first_piece(pieces.boxed()).await
     }
 
     async fn delete(&self, key: BlobKey) -> Result<(), StoreError> {
@@ -99,15 +125,12 @@ impl BlobStore for MemoryStore {
     }
 
     async fn facts(&self, key: BlobKey) -> Result<Option<BlobFacts>, StoreError> {
-        let blobs = self.lock();
-        let facts = |blob: &Committed| BlobFacts { size_bytes: blob.bytes.len() as u64, changed_at: blob.at };
-        Ok(blobs.committed.get(&key).map(facts))
+        Ok(self.lock().committed.get(&key).map(Committed::facts))
     }
 
-    async fn list(&self, after: Option<BlobKey>, limit: usize) -> Result<Vec<BlobKey>, StoreError> {
-        let blobs = self.lock();
-        let all: BTreeSet<BlobKey> = blobs.committed.keys().chain(blobs.arriving.keys()).copied().collect();
-        Ok(all.into_iter().filter(|key| after.is_none_or(|after| *key > after)).take(limit).collect())
+    fn list(&self) -> BoxStream<'_, Result<(BlobKey, BlobFacts), StoreError>> {
+        let all: Vec<_> = self.lock().committed.iter().map(|(key, blob)| Ok((*key, blob.facts()))).collect();
+        stream::iter(all).boxed()
     }
 
     async fn check(&self) -> Result<(), StoreError> {
@@ -128,29 +151,5 @@ impl BlobWriter for MemoryWriter {
         blobs.arriving.remove(&self.key);
         blobs.committed.insert(self.key, Committed { bytes, at: Timestamp::now() });
         Ok(())
-    }
-}
-
-impl StoredBlob for MemoryBlob {
-    fn size_bytes(&self) -> u64 {
-        self.size_bytes
-    }
-
-    fn read(self: Box<Self>, range: Range<u64>) -> BoxStream<'static, Result<Bytes, StoreError>> {
-        if range.is_empty() {
-            return stream::empty().boxed();
-        }
-        // Nothing is held open: a blob that is deleted before it is read cannot be read.
-        stream::once(async move { self.part(range) }).boxed()
-    }
-}
-
-impl MemoryBlob {
-    fn part(&self, range: Range<u64>) -> Result<Bytes, StoreError> {
-        let at = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
-        let bytes = self.store.lock().committed.get(&self.key).map(|blob| blob.bytes.clone());
-        let bytes = bytes.ok_or_else(|| lost("read", self.key, "there is no such blob"))?;
-        let part = bytes.get(at(range.start)..at(range.end)).map(|part| bytes.slice_ref(part));
-        part.ok_or_else(|| lost("read", self.key, "it is shorter"))
     }
 }

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures_util::stream::BoxStream;
+use futures_util::StreamExt as _;
+use futures_util::stream::{self, BoxStream};
 use jiff::Timestamp;
 
 use cloakroom_core::resource::{BlobKey, UploadHandle};
@@ -16,7 +17,7 @@ use cloakroom_core::resource::{BlobKey, UploadHandle};
 pub use error::{Cause, StoreError};
 pub use memory::MemoryStore;
 
-/// Holds immutable blobs under keys that are never used twice. A blob appears under its key complete, or not at all.
+/// Holds immutable blobs. A blob appears under its key complete, or not at all. A key has one writer, ever.
 #[async_trait]
 pub trait BlobStore: Send + Sync {
     /// Begins to take the bytes of `key`. `length` is their number, if it is known. The bytes are not visible before
@@ -27,8 +28,10 @@ pub trait BlobStore: Send + Sync {
     /// that key may be in use any more. `handle` is the one that [`Self::begin`] returned, if it is known.
     async fn abort(&self, key: BlobKey, handle: Option<&UploadHandle>) -> Result<(), StoreError>;
 
-    /// Opens the blob of `key`; `None` if no such blob was committed.
-    async fn open(&self, key: BlobKey) -> Result<Option<Box<dyn StoredBlob>>, StoreError>;
+    /// Opens `range` of the committed blob of `key`, which has `size_bytes`. When this returns, the first bytes are there. So a
+    /// blob that cannot be read is an error here, before anything was promised. A blob that is missing, or that has another
+    /// size, is [`StoreError::Missing`]. If bytes are missing later, the stream ends with an error.
+    async fn open(&self, key: BlobKey, size_bytes: u64, range: Range<u64>) -> Result<BlobStream, StoreError>;
 
     /// Removes the committed blob of `key`. It succeeds if there is none.
     async fn delete(&self, key: BlobKey) -> Result<(), StoreError>;
@@ -36,9 +39,8 @@ pub trait BlobStore: Send + Sync {
     /// Looks at the committed blob of `key` without opening it; `None` if there is none.
     async fn facts(&self, key: BlobKey) -> Result<Option<BlobFacts>, StoreError>;
 
-    /// Up to `limit` keys after `after` that have bytes, committed or not, in order. Empty if there are no more. A key
-    /// that appears or disappears meanwhile may be listed or not.
-    async fn list(&self, after: Option<BlobKey>, limit: usize) -> Result<Vec<BlobKey>, StoreError>;
+    /// All committed blobs, in no order. One that appears or disappears meanwhile may be listed or not.
+    fn list(&self) -> BoxStream<'_, Result<(BlobKey, BlobFacts), StoreError>>;
 
     /// Checks whether blobs can be read now.
     async fn check(&self) -> Result<(), StoreError>;
@@ -68,18 +70,21 @@ pub trait BlobWriter: Send {
     /// Takes the next bytes. It may return before they are written, but never holds more than a fixed number of them.
     async fn write(&mut self, bytes: Bytes) -> Result<(), StoreError>;
 
-    /// Makes the bytes durable and visible before it returns.
+    /// Makes the bytes durable and visible before it returns. If the answer of a store gets lost, its adapter looks whether
+    /// the blob is there. So after an error the blob is not committed, unless it is [`StoreError::Unavailable`]: then nothing
+    /// is known, and the blob may even appear later.
     async fn commit(self: Box<Self>) -> Result<(), StoreError>;
 }
 
-/// A committed blob that is open for reading.
-pub trait StoredBlob: Send + Sync {
-    /// The number of its bytes.
-    fn size_bytes(&self) -> u64;
+/// Bytes of a committed blob, in order, in pieces that are read a little ahead.
+pub type BlobStream = BoxStream<'static, Result<Bytes, StoreError>>;
 
-    /// The bytes in `range`, in pieces that are read a little ahead. If bytes are missing, that is an error, because a
-    /// blob never changes.
-    fn read(self: Box<Self>, range: Range<u64>) -> BoxStream<'static, Result<Bytes, StoreError>>;
+/// Waits for the first piece of `pieces`. An error in its place is the error of this call.
+pub async fn with_first_piece(mut pieces: BlobStream) -> Result<BlobStream, StoreError> {
+    match pieces.next().await {
+        Some(first) => Ok(stream::iter([Ok(first?)]).chain(pieces).boxed()),
+        None => Ok(stream::empty().boxed()),
+    }
 }
 
 /// What only a store on a local disk has. A blob that is open there stays readable when it is deleted.
@@ -94,6 +99,9 @@ pub trait LocalDisk: Send + Sync {
     /// Called before each sweep: checks that the folder is still the one that this process has locked, and keeps some disk
     /// space in reserve, so that deletions can be stored on a full disk.
     async fn maintain(&self) -> Result<(), StoreError>;
+
+    /// Keys under which there are bytes that are not committed: uploads in flight, and what is left of others.
+    async fn arriving(&self) -> Result<Vec<BlobKey>, StoreError>;
 
     /// Frees the reserve.
     async fn release_reserve(&self) -> Result<(), StoreError>;

@@ -1,7 +1,6 @@
 //! Answers downloads in v0 and v1: headers, conditions, ranges, and the bytes.
 
 use std::net::SocketAddr;
-use std::ops::Range;
 
 use axum::body::Body;
 use axum::http::header::{
@@ -21,32 +20,25 @@ use crate::http::proxies::Sender;
 use crate::http::state::AppState;
 use cloakroom_core::protocol::problem::Code;
 use cloakroom_core::protocol::{BUNDLE_CONTENT_TYPE, REPR_DIGEST, digest};
-use cloakroom_core::resource::{Bundle, FileName};
+use cloakroom_core::resource::{Bundle, FileName, Ready, Resource};
 use cloakroom_core::text::chain;
-use cloakroom_storage::Download;
 use cloakroom_storage::store::StoreError;
+use cloakroom_storage::{AccessError, Download};
 
 /// A proxy must not store a bundle, because a secret protects it. It must not change the bytes, because they have a
 /// digest.
 const CACHING: HeaderValue = HeaderValue::from_static("private, no-transform");
 
-/// Whether `Range` counts. It has a meaning only for GET (RFC 9110, section 14.2).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ranges {
-    Honoured,
-    Ignored,
-}
-
-/// Answers a download. It counts as a use only if bytes are sent.
+/// Answers a download. Only if bytes are sent, the bundle is opened, and it counts as a use.
 pub(super) async fn send(
     state: &AppState,
-    download: Download,
+    resource: Resource<Ready>,
     peer: SocketAddr,
     method: &Method,
     headers: &HeaderMap,
-    ranges: Ranges,
+    refused: fn(AccessError) -> ApiError,
 ) -> Result<Response, ApiError> {
-    let bundle = download.resource().data.bundle;
+    let bundle = resource.data.bundle;
     let etag = format!("\"{}\"", digest::to_hex(&bundle.sha256));
     match evaluate(headers, &etag) {
         Outcome::Proceed => {}
@@ -65,7 +57,8 @@ pub(super) async fn send(
         }
     }
     let requested = match headers.get(RANGE).and_then(|range| range.to_str().ok()) {
-        Some(range) if ranges == Ranges::Honoured && range_counts(headers, &etag) => {
+        // `Range` has a meaning only for GET (RFC 9110, section 14.2).
+        Some(range) if method == Method::GET && range_counts(headers, &etag) => {
             parse(range, bundle.size_bytes)
         }
         _ => Requested::Whole,
@@ -75,8 +68,7 @@ pub(super) async fn send(
         Requested::Part(range) => (StatusCode::PARTIAL_CONTENT, range),
         Requested::Unsatisfiable => return Err(unsatisfiable(bundle.size_bytes)),
     };
-    let mut answer =
-        representation_headers(&bundle, &etag, download.resource().data.arrival.file_name.as_ref())?;
+    let mut answer = representation_headers(&bundle, &etag, resource.data.arrival.file_name.as_ref())?;
     answer.insert(CONTENT_LENGTH, HeaderValue::from(range.end - range.start));
     if status == StatusCode::PARTIAL_CONTENT {
         let part = format!("bytes {}-{}/{}", range.start, range.end - 1, bundle.size_bytes);
@@ -85,10 +77,12 @@ pub(super) async fn send(
     if method == Method::HEAD {
         return Ok((status, answer).into_response());
     }
-    state.downloads.begin(&download).await?;
+    let (id, length) = (resource.id, range.end - range.start);
+    let download = state.staging.open_download(resource, range).await.map_err(refused)?;
+    state.downloads.begin(download.resource()).await.map_err(refused)?;
     let sender = state.settings.trusted_proxies.sender(peer.ip(), headers);
-    let sending = Sending::begin(&state.metrics, download.resource().id, range.end - range.start, sender);
-    Ok((status, answer, content(download, range, sending)).into_response())
+    let sending = Sending::begin(&state.metrics, id, length, sender);
+    Ok((status, answer, content(download, sending)).into_response())
 }
 
 fn unsatisfiable(size_bytes: u64) -> ApiError {
@@ -138,10 +132,10 @@ fn value(text: &str) -> Result<HeaderValue, ApiError> {
 }
 
 /// The bytes, piece by piece. The head has announced the length, so after an error the connection breaks off.
-fn content(download: Download, range: Range<u64>, mut sending: Sending) -> Body {
+fn content(download: Download, mut sending: Sending) -> Body {
     let (id, Sender { address: peer, proxy }) = (download.resource().id, sending.sender());
     let proxy = proxy.map(display);
-    let pieces = download.read(range).inspect_ok(move |piece| sending.sent(piece.len()));
+    let pieces = download.read().inspect_ok(move |piece| sending.sent(piece.len()));
     Body::from_stream(pieces.inspect_err(move |error| {
         if matches!(error, StoreError::Deleted) {
             tracing::info!(

@@ -1,6 +1,7 @@
 //! A store and a ledger that fail or stop where a test tells them to.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -11,9 +12,10 @@ use cloakroom_storage::ledger::{
     Observation, OwnerMemory, PendingResource, Stored, Stray, Taken, Unreadable, WatchScope,
 };
 use cloakroom_storage::store::{
-    Begun, BlobFacts, BlobStore, BlobWriter, LocalDisk, Space, Storage, StoreError, StoredBlob,
+    Begun, BlobFacts, BlobStore, BlobStream, BlobWriter, LocalDisk, Space, Storage, StoreError,
 };
 use cloakroom_testing::wait::BOUND;
+use futures_util::stream::BoxStream;
 use jiff::Timestamp;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::timeout;
@@ -421,8 +423,8 @@ impl BlobStore for FaultyStore {
         self.faults.of_store(Step::StoreAbort, self.inner.blobs.abort(key, handle)).await
     }
 
-    async fn open(&self, key: BlobKey) -> Result<Option<Box<dyn StoredBlob>>, StoreError> {
-        self.faults.of_store(Step::StoreOpen, self.inner.blobs.open(key)).await
+    async fn open(&self, key: BlobKey, size_bytes: u64, range: Range<u64>) -> Result<BlobStream, StoreError> {
+        self.faults.of_store(Step::StoreOpen, self.inner.blobs.open(key, size_bytes, range)).await
     }
 
     async fn delete(&self, key: BlobKey) -> Result<(), StoreError> {
@@ -433,8 +435,8 @@ impl BlobStore for FaultyStore {
         self.inner.blobs.facts(key).await
     }
 
-    async fn list(&self, after: Option<BlobKey>, limit: usize) -> Result<Vec<BlobKey>, StoreError> {
-        self.inner.blobs.list(after, limit).await
+    fn list(&self) -> BoxStream<'_, Result<(BlobKey, BlobFacts), StoreError>> {
+        self.inner.blobs.list()
     }
 
     async fn check(&self) -> Result<(), StoreError> {
@@ -456,6 +458,10 @@ impl LocalDisk for FaultyStore {
 
     async fn maintain(&self) -> Result<(), StoreError> {
         self.disk().maintain().await
+    }
+
+    async fn arriving(&self) -> Result<Vec<BlobKey>, StoreError> {
+        self.disk().arriving().await
     }
 
     async fn release_reserve(&self) -> Result<(), StoreError> {

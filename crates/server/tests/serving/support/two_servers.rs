@@ -8,7 +8,9 @@ use bytes::Bytes;
 use cloakroom_adapters::disk::{DataDirectory, DiskStore};
 use cloakroom_adapters::sqlite::SqliteLedger;
 use cloakroom_core::metrics::Metrics;
-use cloakroom_core::resource::{DeletionReason, Holder, Lifetime, Owner, OwnerKind, Ready, Resource};
+use cloakroom_core::resource::{
+    DeletionReason, Holder, Lifetime, Owner, OwnerKind, Ready, Resource, ResourceId, ResourceSecret,
+};
 use cloakroom_storage::ledger::{Authority, Ledger};
 use cloakroom_storage::store::{MemoryStore, Storage, StoreError};
 use cloakroom_storage::{
@@ -17,7 +19,7 @@ use cloakroom_storage::{
 };
 use cloakroom_testing::clock::ManualClock;
 use cloakroom_testing::wait::until;
-use futures_util::TryStreamExt as _;
+use futures_util::{StreamExt as _, TryStreamExt as _};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
@@ -33,6 +35,7 @@ pub struct SharedData {
     pub clock: Arc<ManualClock>,
     pub ledger: Arc<dyn Ledger>,
     pub storage: Storage,
+    memory: MemoryStore,
     folder: TempDir,
 }
 
@@ -56,11 +59,12 @@ impl SharedData {
         let clock = Arc::new(ManualClock::new());
         let directory = DataDirectory::open(folder.path()).unwrap();
         let ledger = SqliteLedger::open_by(&directory.ledger(), Arc::clone(&clock) as _).await.unwrap();
+        let memory = MemoryStore::default();
         let storage = match store {
             Store::Disk => Storage::on_disk(Arc::new(DiskStore::new(directory))),
-            Store::Memory => Storage::elsewhere(Arc::new(MemoryStore::default())),
+            Store::Memory => Storage::elsewhere(Arc::new(memory.clone())),
         };
-        Self { clock, ledger: Arc::new(ledger), storage, folder }
+        Self { clock, ledger: Arc::new(ledger), storage, memory, folder }
     }
 
     /// A server with shares, so that its uploads ask for the room of their holder.
@@ -98,8 +102,13 @@ impl SharedData {
         self.ledger.count_by_state().await.unwrap()
     }
 
+    /// How many keys have bytes, committed or not.
     pub async fn blobs(&self) -> usize {
-        self.storage.blobs.list(None, 100).await.unwrap().len()
+        let arriving = match &self.storage.disk {
+            Some(disk) => disk.arriving().await.unwrap(),
+            None => self.memory.arriving(),
+        };
+        arriving.len() + self.storage.blobs.list().count().await
     }
 
     /// Where the upload failed at its caller's, it is cleaned up in the background.
@@ -159,15 +168,15 @@ impl Server {
     }
 
     pub async fn opens(&self, staged: &Staged) -> Result<Download, AccessError> {
-        self.staging.open_download(staged.id, &staged.secret).await
+        open_whole(&self.staging, staged.id, &staged.secret).await
     }
 
     /// The whole of it, as the HTTP edge does it.
     pub fn downloads(&self, staged: &Staged) -> JoinHandle<Result<Vec<u8>, AccessError>> {
         let (staging, id, secret) = (self.staging.clone(), staged.id, staged.secret.clone());
         tokio::spawn(async move {
-            let download = staging.open_download(id, &secret).await?;
-            staging.mark_used(&download).await?;
+            let download = open_whole(&staging, id, &secret).await?;
+            staging.mark_used(download.resource()).await?;
             Ok(read(download).await.unwrap())
         })
     }
@@ -191,8 +200,18 @@ pub async fn finish(upload: Upload) -> Result<Staged, UploadError> {
     upload.finish(terms, Metrics::new().upload()).await
 }
 
+/// Opens the whole of a bundle, as a GET does.
+pub async fn open_whole(
+    staging: &Staging,
+    id: ResourceId,
+    secret: &ResourceSecret,
+) -> Result<Download, AccessError> {
+    let resource = staging.find(id, secret).await?;
+    let size_bytes = resource.data.bundle.size_bytes;
+    staging.open_download(resource, 0..size_bytes).await
+}
+
 pub async fn read(download: Download) -> Result<Vec<u8>, StoreError> {
-    let size_bytes = download.size_bytes();
-    let pieces: Vec<Bytes> = download.read(0..size_bytes).try_collect().await?;
+    let pieces: Vec<Bytes> = download.read().try_collect().await?;
     Ok(pieces.concat())
 }

@@ -11,10 +11,10 @@ use crate::http::auth::credentials;
 use crate::http::error::ApiError;
 use crate::http::measure::not_sent;
 use crate::http::routes::described::{BundleBody, Conditions, PartOfBundle};
-use crate::http::routes::send::{Ranges, send};
+use crate::http::routes::send::send;
 use crate::http::state::AppState;
-use cloakroom_core::resource::{ResourceId, ResourceSecret};
-use cloakroom_storage::{AccessError, Download};
+use cloakroom_core::resource::{Ready, Resource, ResourceId, ResourceSecret};
+use cloakroom_storage::AccessError;
 
 /// Download a bundle: the whole, or the part that Range names.
 #[utoipa::path(
@@ -39,8 +39,8 @@ pub(super) async fn get(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let answer = async {
-        let download = open(&state, path, &headers).await?;
-        send(&state, download, peer, &Method::GET, &headers, Ranges::Honoured).await
+        let resource = find(&state, path, &headers).await?;
+        send(&state, resource, peer, &Method::GET, &headers, ApiError::for_v0).await
     };
     answer.await.inspect_err(|error| not_sent(&state.metrics, error))
 }
@@ -65,17 +65,17 @@ pub(super) async fn head(
     path: Result<Path<String>, PathRejection>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let download = open(&state, path, &headers).await?;
-    send(&state, download, peer, &Method::HEAD, &headers, Ranges::Ignored).await
+    let resource = find(&state, path, &headers).await?;
+    send(&state, resource, peer, &Method::HEAD, &headers, ApiError::for_v0).await
 }
 
-async fn open(
+async fn find(
     state: &AppState,
     path: Result<Path<String>, PathRejection>,
     headers: &HeaderMap,
-) -> Result<Download, ApiError> {
+) -> Result<Resource<Ready>, ApiError> {
     let id = path.ok().and_then(|Path(id)| ResourceId::parse(&id).ok()).ok_or(AccessError::NotFound)?;
     // A missing secret counts as a wrong one. So an unknown id gets `404` even without a secret, as with kubespark.
     let secret = credentials(headers).unwrap_or_else(|| ResourceSecret::from_text(""));
-    state.staging.open_download(id, &secret).await.map_err(ApiError::for_v0)
+    state.staging.find(id, &secret).await.map_err(ApiError::for_v0)
 }

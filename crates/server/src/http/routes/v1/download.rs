@@ -11,7 +11,7 @@ use super::resource::ticket;
 use crate::http::error::ApiError;
 use crate::http::measure::not_sent;
 use crate::http::routes::described::{BundleBody, Conditions, PartOfBundle};
-use crate::http::routes::send::{Ranges, send};
+use crate::http::routes::send::send;
 use crate::http::state::AppState;
 
 /// Download a bundle: the whole, or the part that Range names.
@@ -39,8 +39,8 @@ pub(super) async fn get(
 ) -> Result<Response, ApiError> {
     let answer = async {
         let (id, secret) = ticket(path, &headers)?;
-        let download = state.staging.open_download(id, &secret).await?;
-        send(&state, download, peer, &Method::GET, &headers, Ranges::Honoured).await
+        let resource = state.staging.find(id, &secret).await?;
+        send(&state, resource, peer, &Method::GET, &headers, ApiError::from).await
     };
     answer.await.inspect_err(|error| not_sent(&state.metrics, error))
 }
@@ -66,6 +66,6 @@ pub(super) async fn head(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let (id, secret) = ticket(path, &headers)?;
-    let download = state.staging.open_download(id, &secret).await?;
-    send(&state, download, peer, &Method::HEAD, &headers, Ranges::Ignored).await
+    let resource = state.staging.find(id, &secret).await?;
+    send(&state, resource, peer, &Method::HEAD, &headers, ApiError::from).await
 }
