@@ -1,6 +1,7 @@
 //! The ledger in SQLite: one writer task shares each commit among several operations. Readers have a pool, and leases
 //! are in memory.
 
+mod abandoned;
 mod error;
 mod index;
 mod known_owners;
@@ -35,7 +36,7 @@ use cloakroom_core::clock::{Clock, SystemClock};
 use cloakroom_core::resource::{BlobKey, Owner, Resource, ResourceId, State, UploadHandle};
 use cloakroom_storage::ledger::{
     Abandoned, Account, Authority, Charge, Completion, Deletion, Epoch, LeaseId, Ledger, LedgerError, Listed,
-    Observation, OwnerMemory, PendingResource, Stored, Stray, Taken, Unreadable, WatchScope,
+    Observation, OwnerMemory, PendingResource, Rowless, Stored, Stray, Taken, Unreadable, WatchScope,
 };
 use error::failed;
 use index::ReadyPage;
@@ -55,6 +56,9 @@ const LARGEST_LOG_BYTES: u64 = 8 << 20;
 
 /// How many tombstones one change removes at most, because uploads wait for that change.
 const TRIMMED_AT_ONCE: u64 = 5000;
+
+/// How many keys one look-up asks for.
+const KEYS_AT_ONCE: usize = 1000;
 
 /// A page of rows ends when its owners have more bytes than this.
 const LARGEST_PAGE_BYTES: usize = 4 << 20;
@@ -292,6 +296,10 @@ impl Ledger for SqliteLedger {
         self.change(Operation::FinishDeletion(id)).await.map(Outcome::changed)
     }
 
+    async fn finish_abandoned(&self, id: ResourceId, late: Option<Timestamp>) -> Result<bool, LedgerError> {
+        self.change(Operation::FinishAbandoned(id, late)).await.map(Outcome::changed)
+    }
+
     async fn forget_tombstones(&self, before: Timestamp) -> Result<u64, LedgerError> {
         self.change(Operation::ForgetTombstones(before)).await.map(|outcome| outcome.rows)
     }
@@ -343,6 +351,17 @@ impl Ledger for SqliteLedger {
             .await
             .map_err(failed)?;
         Ok(row.as_ref().map(|row| row::state(row).unwrap_or(State::Ready)))
+    }
+
+    async fn without_row(&self, keys: &[BlobKey]) -> Result<Vec<Rowless>, LedgerError> {
+        let index = self.memory.index();
+        let unsure: Vec<BlobKey> =
+            keys.iter().copied().filter(|key| !index.contains(key.resource())).collect();
+        let mut found = Vec::new();
+        for keys in unsure.chunks(KEYS_AT_ONCE) {
+            found.extend(abandoned::without_row(keys, &self.readers).await.map_err(failed)?);
+        }
+        Ok(found)
     }
 
     async fn uploaders(&self, ids: &[ResourceId]) -> Result<BTreeMap<ResourceId, String>, LedgerError> {

@@ -10,7 +10,7 @@ use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use super::error::is_refusal;
 use super::memory::Memory;
 use super::row::{self, known_size};
-use super::{strays, surroundings, tombstones};
+use super::{abandoned, strays, surroundings, tombstones};
 use cloakroom_core::resource::{BlobKey, ResourceId, State, UploadHandle};
 use cloakroom_storage::ledger::{
     Abandoned, Authority, Completion, Condition, Deletion, LeaseId, Observation, PendingResource, Stored,
@@ -30,6 +30,7 @@ pub(super) enum Operation {
     MarkUsed(ResourceId, Timestamp),
     MarkDeleting(Deletion, Authority),
     FinishDeletion(ResourceId),
+    FinishAbandoned(ResourceId, Option<Timestamp>),
     ForgetTombstones(Timestamp),
     TrimTombstones(u64),
     Discard(ResourceId, Authority),
@@ -94,7 +95,9 @@ impl Operation {
             Self::Barrier => Ok(0),
             Self::MarkUsed(id, at) => mark_used(*id, *at, connection).await,
             Self::MarkDeleting(deletion, by) => mark_deleting(deletion, *by, connection, memory).await,
-            Self::FinishDeletion(id) => return finish_deletion(*id, connection, memory).await,
+            Self::FinishDeletion(id) => return leave_tombstone(*id, connection).await,
+            Self::FinishAbandoned(id, _) if !memory.is_abandoned(*id) => Ok(0),
+            Self::FinishAbandoned(id, late) => finish_abandoned(*id, *late, connection).await,
             Self::ForgetTombstones(before) => forget_tombstones(*before, connection).await,
             Self::TrimTombstones(surplus) => tombstones::trim(*surplus, connection).await,
             Self::Discard(_, by) if *by != Authority::Admin => Ok(0),
@@ -285,22 +288,21 @@ async fn mark_deleting(
     .map(|done| done.rows_affected())
 }
 
-/// The row of an upload that was abandoned is removed without a tombstone.
-async fn finish_deletion(
+/// Removes the row and the handle together with the promise to know the key again.
+async fn finish_abandoned(
     id: ResourceId,
+    late: Option<Timestamp>,
     connection: &mut SqliteConnection,
-    memory: &Memory,
-) -> Result<Outcome, sqlx::Error> {
-    let finished = leave_tombstone(id, connection).await?;
-    if finished.rows > 0 || !memory.is_abandoned(id) {
-        return Ok(finished);
-    }
+) -> Result<u64, sqlx::Error> {
     forget_handle(id, connection).await?;
-    let removed = sqlx::query("DELETE FROM resources WHERE id = ? AND state = 'pending'")
+    if let Some(at) = late {
+        abandoned::remember(id, at, connection).await?;
+    }
+    sqlx::query("DELETE FROM resources WHERE id = ? AND state = 'pending'")
         .bind(id.to_string())
         .execute(connection)
-        .await?;
-    Ok(Outcome { rows: removed.rows_affected(), ..Outcome::default() })
+        .await
+        .map(|done| done.rows_affected())
 }
 
 /// A tombstone keeps only what its answers need, because clients decide how large the other columns are.
@@ -342,6 +344,7 @@ async fn discard(id: ResourceId, connection: &mut SqliteConnection) -> Result<Ou
 /// A tombstone whose time of deletion is missing or no time is removed by the time of its upload; the index finds both.
 /// A value that is not a number sorts after all numbers (<https://www.sqlite.org/datatype3.html>, section 4.1).
 async fn forget_tombstones(before: Timestamp, connection: &mut SqliteConnection) -> Result<u64, sqlx::Error> {
+    abandoned::forget(before, connection).await?;
     sqlx::query(
         "DELETE FROM resources WHERE id IN (\
          SELECT id FROM resources WHERE state = 'deleted' AND deleted_at < ?1 \

@@ -92,7 +92,7 @@ async fn an_upload_is_abandoned_by_the_cleaner_only_when_its_lease_has_ended(ope
     it.clock.advance(ONE);
     assert!(it.is_abandoned_by(upload.0, cleaner).await);
     assert!(matches!(it.complete(upload).await, Err(LedgerError::Abandoned { .. })));
-    assert!(it.ledger.finish_deletion(upload.0).await.unwrap());
+    assert!(it.ledger.finish_abandoned(upload.0, None).await.unwrap());
     assert_eq!(it.ledger.state(upload.0).await.unwrap(), None);
 }
 
@@ -222,6 +222,6 @@ async fn finishing_deletions_leaves_an_upload_that_goes_on(open: impl AsyncFn() 
     let it = open().await;
     let upload = it.uploading().await;
     it.clock.advance(LEASE_TIME);
-    assert!(!it.ledger.finish_deletion(upload.0).await.unwrap());
+    assert!(!it.ledger.finish_abandoned(upload.0, None).await.unwrap());
     it.complete(upload).await.unwrap();
 }

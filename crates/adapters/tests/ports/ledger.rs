@@ -49,7 +49,7 @@ suite!(
     a_closed_ledger_says_so_and_has_finished_what_it_accepted,
 );
 
-async fn in_sqlite(folder: &std::path::Path) -> AnyLedger {
+pub async fn in_sqlite(folder: &std::path::Path) -> AnyLedger {
     let ledger = SqliteLedger::open(&folder.join("ledger.db")).await.unwrap();
     ledger.load(0).await.unwrap();
     Arc::new(ledger)
@@ -101,7 +101,7 @@ async fn only_an_upload_that_goes_on_can_be_abandoned(open: impl AsyncFn() -> An
     }
     let late = ledger.complete(completion(id), lease_of(id)).await;
     assert!(matches!(late, Err(LedgerError::Abandoned { id: named }) if named == id));
-    assert!(ledger.finish_deletion(id).await.unwrap());
+    assert!(ledger.finish_abandoned(id, None).await.unwrap());
     assert!(ledger.find(id).await.unwrap().is_none());
     assert_eq!(ledger.abandon(new_id(), by).await.unwrap(), Some(Abandoned::default()), "it is not known");
     for id in [ready(&ledger).await, deleting(&ledger).await, deleted(&ledger).await] {
@@ -124,7 +124,7 @@ async fn a_handle_is_kept_until_the_upload_is_complete_or_abandoned(open: impl A
     let term = reopened.term().await.unwrap().unwrap();
     let abandoned = reopened.abandon(id, Authority::Cleaner(term)).await.unwrap();
     assert_eq!(abandoned, Some(Abandoned { handle: Some(handle.clone()) }));
-    reopened.finish_deletion(id).await.unwrap();
+    reopened.finish_abandoned(id, None).await.unwrap();
     let late = ledger.note_handle(id, lease_of(id), handle.clone()).await;
     assert!(matches!(late, Err(LedgerError::Abandoned { .. })));
     let complete = ready(&ledger).await;

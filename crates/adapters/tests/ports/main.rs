@@ -22,3 +22,4 @@ mod log;
 mod rooms;
 mod rows;
 mod store;
+mod without_row;

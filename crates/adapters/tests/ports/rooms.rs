@@ -133,7 +133,7 @@ async fn an_upload_that_ends_gives_its_room_back(open: impl AsyncFn() -> AnyLedg
     let (id, lease) = upload(&ledger, &all).await.unwrap();
     assert!(ledger.abandon(id, Authority::Uploader(lease)).await.unwrap().is_some());
     assert_eq!(taken(&ledger).await.1, 100, "its bytes are still there");
-    ledger.finish_deletion(id).await.unwrap();
+    ledger.finish_abandoned(id, None).await.unwrap();
     ledger.let_go(lease);
     assert_eq!(taken(&ledger).await, (0, 0));
 }

@@ -126,7 +126,7 @@ async fn an_upload_that_fails_at_any_step_is_gone_after_a_sweep_or_a_restart() {
 
 #[tokio::test]
 async fn what_a_failed_clean_up_leaves_the_next_sweep_removes() {
-    for step in [Step::LedgerAbandon, Step::StoreAbort, Step::LedgerFinishDeletion] {
+    for step in [Step::LedgerAbandon, Step::StoreAbort, Step::LedgerFinishAbandoned] {
         for fault in FAULTS {
             let app = TestApp::start().await;
             app.faults.set(Step::StoreCommit, Fault::FailAfter);

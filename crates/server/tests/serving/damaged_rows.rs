@@ -100,6 +100,7 @@ async fn a_ledger_of_the_form_before_is_brought_to_this_one_whatever_is_in_its_r
     app.change_ledger("ALTER TABLE resources ADD COLUMN expires_at INTEGER").await;
     let broken = every_damage(&app).await;
     let before = "DROP TABLE upload_handles; DROP TABLE watched_kinds; DROP TABLE strays; \
+                  DROP TABLE abandoned_uploads; \
                   DELETE FROM _sqlx_migrations WHERE version > 4";
     app.change_ledger(before).await;
     let server = Administered::restart(app).await;

@@ -43,6 +43,7 @@ async fn tombstones_of_versions_before_lose_what_they_have_no_use_for() {
     let before = "UPDATE resources SET owner_labels = '{}', owner_name = 'driver', file_name = 'a', uploaded_by = 'b', \
                   sha256 = zeroblob(32); DROP INDEX resources_tombstones_by_namespace; DROP TABLE facts; \
                   DROP TABLE upload_handles; DROP TABLE watched_kinds; DROP TABLE strays; \
+                  DROP TABLE abandoned_uploads; \
                   ALTER TABLE resources ADD COLUMN expires_at INTEGER; DELETE FROM _sqlx_migrations WHERE version > 2";
     change_ledger(directory.path(), before).await;
     let clock = Arc::new(ManualClock::new());

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use cloakroom_core::resource::{BlobKey, ResourceId, UploadHandle};
@@ -197,6 +198,36 @@ async fn a_cleaner_of_another_term_gives_up_no_upload_and_removes_no_bytes_witho
 }
 
 #[tokio::test]
+async fn bytes_that_appear_after_their_upload_was_abandoned_are_no_stray() {
+    let (shared, late, other) = SharedData::two(Store::Memory).await;
+    let begins = async || late.begins().await.unwrap().unwrap();
+    let (unanswered, cut_off, refused) = (begins().await, begins().await, begins().await);
+    let ids = [unanswered.id(), cut_off.id(), refused.id()];
+    late.faults.set(Step::StoreCommit, Fault::Away);
+    assert!(finish(unanswered).await.is_err());
+    late.faults.set(Step::StoreCommit, Fault::FailBefore);
+    assert!(finish(refused).await.is_err());
+    late.faults.clear();
+    let dead = late.stopped_at(Step::StoreCommit, Side::Before);
+    let _never_ends = tokio::spawn(finish(cut_off));
+    dead.reached().await;
+    shared.clock.advance(LEASE_TIME);
+    assert_eq!(other.recovers().await, Recovered { uploads: 1, ..Recovered::default() });
+    shared.assert_nothing_left("all are abandoned").await;
+    for id in ids {
+        let writer = shared.storage.blobs.begin(BlobKey::of(id), None).await.unwrap().writer;
+        writer.commit().await.unwrap();
+    }
+    let term = other.staging.term().await.unwrap().unwrap();
+    let age = StraysGo::After(Duration::from_hours(7 * 24));
+    let recovered = other.staging.recover(term, true, age).await.unwrap();
+    assert_eq!(recovered, Recovered { strays: 2, ..Recovered::default() });
+    // A store that has said no keeps nothing: if there is something all the same, its ledger may be an earlier copy.
+    let strays = shared.ledger.strays().await.unwrap();
+    assert_eq!(strays.iter().map(|stray| stray.key.resource()).collect::<Vec<_>>(), ids[2..]);
+}
+
+#[tokio::test]
 async fn an_upload_whose_row_was_damaged_is_aborted_by_its_handle() {
     let (shared, late, other) = SharedData::two(Store::Memory).await;
     let dead = late.stopped_at(Step::StoreWrite, Side::After);
@@ -226,7 +257,7 @@ async fn an_upload_whose_row_is_damaged_before_it_is_complete_aborts_it_by_its_h
 
 #[tokio::test]
 async fn a_cleaner_that_is_held_up_while_it_gives_an_upload_up_takes_nothing_that_is_complete() {
-    for step in [Step::LedgerTerm, Step::LedgerAbandon, Step::StoreAbort, Step::LedgerFinishDeletion] {
+    for step in [Step::LedgerTerm, Step::LedgerAbandon, Step::StoreAbort, Step::LedgerFinishAbandoned] {
         for side in SIDES {
             let what = format!("{side:?} {step:?}");
             let (shared, late, other) = SharedData::two(Store::Memory).await;

@@ -21,7 +21,7 @@ use cloakroom_core::resource::{
 pub use lease::{Abandoned, Authority, Epoch, LEASE_RENEWAL, LEASE_TIME, LeaseId};
 pub use listed::{Listed, OwnerMemory, Unreadable};
 pub use room::{Account, Charge, Shortage, Taken};
-pub use stray::Stray;
+pub use stray::{Rowless, Stray};
 pub use watched::WatchScope;
 
 /// The row of an upload that begins. Only the ticket is certain yet.
@@ -104,7 +104,7 @@ pub trait Ledger: Send + Sync {
     /// if the row is not pending, or if its upload was abandoned. A lease that merely ran out is no obstacle.
     async fn complete(&self, completion: Completion, lease: LeaseId) -> Result<(), LedgerError>;
 
-    /// Ends an upload for good, before any of its bytes are removed. The row stays until [`Self::finish_deletion`]. The
+    /// Ends an upload for good, before any of its bytes are removed. The row stays until [`Self::finish_abandoned`]. The
     /// cleaner may abandon an upload whose lease has ended, and an uploader its own. Returns `None` if the upload is
     /// still in flight, or is complete. An upload without a row can be abandoned, too; its handle may still be there.
     async fn abandon(&self, id: ResourceId, by: Authority) -> Result<Option<Abandoned>, LedgerError>;
@@ -139,12 +139,17 @@ pub trait Ledger: Send + Sync {
     async fn mark_deleting(&self, decision: Deletion, by: Authority) -> Result<bool, LedgerError>;
 
     /// Records that the bytes are removed: `deleting → deleted`. A [`Tombstone`](cloakroom_core::resource::Tombstone)
-    /// remains, and the room is free. A row whose upload was abandoned is removed without one. This needs no authority:
-    /// it finishes what [`Self::mark_deleting`] or [`Self::abandon`] has decided. Returns `false` if there was nothing to
-    /// finish.
+    /// remains, and the room is free. This needs no authority: it finishes what [`Self::mark_deleting`] has decided. Returns
+    /// `false` if there was nothing to finish.
     async fn finish_deletion(&self, id: ResourceId) -> Result<bool, LedgerError>;
 
-    /// Removes tombstones of resources that were deleted before `before`. Returns how many.
+    /// Removes the row and the handle of an upload that was abandoned, once its bytes are removed. If they may still appear,
+    /// `late` is when it was abandoned: [`Self::without_row`] then knows the key as long as a tombstone. This needs no
+    /// authority: it finishes what [`Self::abandon`] has decided. Returns `false` if there was no row.
+    async fn finish_abandoned(&self, id: ResourceId, late: Option<Timestamp>) -> Result<bool, LedgerError>;
+
+    /// Removes tombstones of resources that were deleted before `before`, and returns how many. Uploads that were abandoned
+    /// before it are forgotten, too.
     async fn forget_tombstones(&self, before: Timestamp) -> Result<u64, LedgerError>;
 
     /// Removes tombstones until `most` are left, each time the oldest one of the namespace that has most of them.
@@ -161,6 +166,9 @@ pub trait Ledger: Send + Sync {
     /// The state of one row, even if the rest of the row cannot be read. A state that this version does not know counts
     /// as [`State::Ready`], because the row may have been acknowledged.
     async fn state(&self, id: ResourceId) -> Result<Option<State>, LedgerError>;
+
+    /// Those of `keys` that have no row, or only a tombstone. A row that this version cannot read is a row.
+    async fn without_row(&self, keys: &[BlobKey]) -> Result<Vec<Rowless>, LedgerError>;
 
     /// The uploaders of those of `ids` that are ready. Rows without an uploader are left out.
     async fn uploaders(&self, ids: &[ResourceId]) -> Result<BTreeMap<ResourceId, String>, LedgerError>;

@@ -13,3 +13,12 @@ pub struct Stray {
     /// When a listing with this ledger first found it without a row.
     pub seen_at: Timestamp,
 }
+
+/// A key without a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rowless {
+    /// The key.
+    pub key: BlobKey,
+    /// Whether its resource is known to be deleted, or its upload to be abandoned: whatever has this key is left over.
+    pub has_ended: bool,
+}

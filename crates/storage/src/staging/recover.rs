@@ -3,7 +3,7 @@
 use futures_util::TryStreamExt as _;
 
 use super::strays::Found;
-use super::upload::tell_of_broken_upload;
+use super::upload::{Late, tell_of_broken_upload};
 use super::{AccessError, Parts, Staging, StraysGo};
 use crate::ledger::{Authority, Epoch};
 use cloakroom_core::resource::{BlobKey, ResourceId, State};
@@ -79,14 +79,14 @@ impl Parts {
     /// earlier copy, and may have lost that it was acknowledged. Without its row it is a stray.
     async fn abandon_interrupted_one(&self, id: ResourceId, term: Epoch) -> Result<bool, AccessError> {
         let (key, by) = (BlobKey::of(id), Authority::Cleaner(term));
-        if self.own_uploads().contains(&id) {
-            return self.remove_unacknowledged(id, by).await;
-        }
+        let is_own = self.own_uploads().contains(&id);
         let Some(abandoned) = self.ledger.abandon(id, by).await? else { return Ok(false) };
-        if self.storage.blobs.facts(key).await?.is_none() {
-            self.storage.blobs.abort(key, abandoned.handle.as_ref()).await?;
+        if !is_own && self.storage.blobs.facts(key).await?.is_some() {
+            self.ledger.finish_abandoned(id, None).await?;
+        } else {
+            // How far it came is not known any more.
+            self.remove_abandoned(id, &abandoned, Late::Maybe).await?;
         }
-        self.ledger.finish_deletion(id).await?;
         Ok(true)
     }
 

@@ -2,6 +2,7 @@
 
 use super::capacity::{Beginning, Hold, NoRoom};
 use super::lease::Lease;
+use super::upload::Late;
 use super::{Parts, UploadError};
 use crate::ledger::{Account, Charge, LedgerError, PendingResource};
 use crate::store::StoreError;
@@ -27,7 +28,7 @@ impl Parts {
             Err(LedgerError::NoRoom(shortage)) => Err(NoRoom::from(shortage).into()),
             Err(error) => {
                 // The row may have been written although the ledger returned an error.
-                self.abandon(beginning.id, lease.authority()).await;
+                self.abandon(beginning.id, lease.authority(), Late::Never).await;
                 Err(error.into())
             }
         }

@@ -1,14 +1,15 @@
 //! Bytes without a row. Bytes that were never acknowledged go at once, and so do those of a tombstone. A whole bundle may
 //! belong to a ledger that was lost: it is a *stray*, and waits for that ledger before it goes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use super::upload::Late;
 use super::{AccessError, Parts};
-use crate::ledger::{Authority, Epoch, Stray};
+use crate::ledger::{Authority, Epoch, Rowless, Stray};
 use crate::store::BlobFacts;
 use cloakroom_core::clock::Readings;
-use cloakroom_core::resource::{BlobKey, State};
+use cloakroom_core::resource::BlobKey;
 use cloakroom_core::size::format_size;
 use cloakroom_core::text::chain;
 
@@ -36,25 +37,21 @@ impl Parts {
     /// Removes bytes that were never acknowledged, and bytes of tombstones. Notes strays. Returns how many were removed.
     pub(super) async fn sort_out(&self, found: Found, term: Epoch) -> Result<u64, AccessError> {
         let Found { arriving, committed } = found;
-        let (seen_at, mut unknown, mut strays) = (self.clock.now(), BTreeSet::new(), Vec::new());
-        for key in arriving {
-            if matches!(self.ledger.state(key.resource()).await?, None | Some(State::Deleted)) {
-                unknown.insert(key);
-            }
-        }
-        for (key, BlobFacts { size_bytes, .. }) in committed {
-            match self.ledger.state(key.resource()).await? {
-                Some(State::Deleted) => drop(unknown.insert(key)),
-                Some(_) => {}
-                None => {
-                    unknown.remove(&key);
-                    strays.push(Stray { key, size_bytes, seen_at });
+        let (seen_at, sizes) = (self.clock.now(), BTreeMap::from_iter(committed));
+        let keys: BTreeSet<BlobKey> = arriving.into_iter().chain(sizes.keys().copied()).collect();
+        let keys: Vec<BlobKey> = keys.into_iter().collect();
+        let (mut left_over, mut strays) = (Vec::new(), Vec::new());
+        for Rowless { key, has_ended } in self.ledger.without_row(&keys).await? {
+            match sizes.get(&key) {
+                Some(BlobFacts { size_bytes, .. }) if !has_ended => {
+                    strays.push(Stray { key, size_bytes: *size_bytes, seen_at });
                 }
+                _ => left_over.push((key, has_ended)),
             }
         }
         let mut removed = 0;
-        for key in unknown {
-            match self.remove_unknown(key, term).await {
+        for (key, has_ended) in left_over {
+            match self.remove_unknown(key, has_ended, term).await {
                 Ok(is_removed) => removed += u64::from(is_removed),
                 Err(error) if error.is_of_one() => tell_of_failure(key, &error),
                 Err(error) => return Err(error),
@@ -131,11 +128,14 @@ impl Parts {
         now: &Readings,
         term: Epoch,
     ) -> Result<bool, AccessError> {
-        if !self.is_due(stray, go, now).await? || self.ledger.state(stray.key.resource()).await?.is_some() {
-            // If a row has this id again, the next listing takes the stray off the table.
+        if !self.is_due(stray, go, now).await? {
             return Ok(false);
         }
-        self.remove_unknown(stray.key, term).await
+        match self.ledger.without_row(&[stray.key]).await?.first() {
+            Some(Rowless { has_ended, .. }) => self.remove_unknown(stray.key, *has_ended, term).await,
+            // The next listing takes it off the table.
+            None => Ok(false),
+        }
     }
 
     async fn is_due(&self, stray: &Stray, go: StraysGo, now: &Readings) -> Result<bool, AccessError> {
@@ -147,14 +147,14 @@ impl Parts {
         Ok(facts.is_none_or(|facts| now.passed_since(facts.changed_at, age)))
     }
 
-    /// Removes bytes that have no row, or only a tombstone. Returns `false` if they stay for now.
-    async fn remove_unknown(&self, key: BlobKey, term: Epoch) -> Result<bool, AccessError> {
+    /// Removes bytes that have no row. Returns `false` if they stay for now.
+    async fn remove_unknown(&self, key: BlobKey, has_ended: bool, term: Epoch) -> Result<bool, AccessError> {
         let id = key.resource();
-        let is_removed = if self.ledger.state(id).await? == Some(State::Deleted) {
+        let is_removed = if has_ended {
             self.storage.blobs.abort(key, None).await?;
             true
         } else {
-            self.remove_unacknowledged(id, Authority::Cleaner(term)).await?
+            self.remove_unacknowledged(id, Authority::Cleaner(term), Late::Never).await?
         };
         if is_removed {
             tracing::warn!(resource_id = %id, "removed bytes that the ledger does not know");

@@ -11,7 +11,7 @@ use super::capacity::{Beginning, Hold};
 use super::counted::CountedWriter;
 use super::lease::Lease;
 use super::{AccessError, Parts, Staging, UploadError};
-use crate::ledger::{Authority, Completion, PendingResource};
+use crate::ledger::{Abandoned, Authority, Completion, PendingResource};
 use crate::store::{Begun, StoreError};
 use cloakroom_core::metrics::UploadMeasurement;
 use cloakroom_core::resource::{
@@ -68,6 +68,15 @@ pub struct Upload {
     lost: CancellationToken,
     /// Taken out when the upload is finished or abandoned.
     progress: Option<Progress>,
+}
+
+/// Whether the bytes of an upload that was abandoned may still appear in the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Late {
+    /// They cannot: the commit did not begin, or the store has said how it ended.
+    Never,
+    /// The commit may be on its way.
+    Maybe,
 }
 
 struct Progress {
@@ -180,7 +189,7 @@ impl Upload {
     pub async fn abandon(mut self) {
         if let Some(progress) = self.progress.take() {
             drop(progress.writer);
-            self.parts.abandon(self.id, progress.lease.authority()).await;
+            self.parts.abandon(self.id, progress.lease.authority(), Late::Never).await;
         }
     }
 }
@@ -194,7 +203,7 @@ impl Drop for Upload {
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let tracker = parts.background.clone();
             let clean_up = async move {
-                parts.abandon(id, lease.authority()).await;
+                parts.abandon(id, lease.authority(), Late::Never).await;
                 drop((lease, hold));
             };
             tracker.spawn_on(clean_up, &runtime);
@@ -215,21 +224,28 @@ struct Acknowledgement {
 impl Acknowledgement {
     async fn run(self, progress: Progress) -> Result<Staged, UploadError> {
         let Progress { writer, hold, lease } = progress;
-        match self.store(writer, &lease).await {
+        let mut late = Late::Never;
+        match self.store(writer, &lease, &mut late).await {
             Ok(staged) => {
                 drop((lease, hold));
                 self.measured.stored();
                 Ok(staged)
             }
             Err(error) => {
-                self.parts.abandon(self.id, lease.authority()).await;
+                self.parts.abandon(self.id, lease.authority(), late).await;
                 drop((lease, hold));
                 Err(error)
             }
         }
     }
 
-    async fn store(&self, writer: CountedWriter, lease: &Lease) -> Result<Staged, UploadError> {
+    /// If nothing is known of the commit, `late` says so.
+    async fn store(
+        &self,
+        writer: CountedWriter,
+        lease: &Lease,
+        late: &mut Late,
+    ) -> Result<Staged, UploadError> {
         let bundle = writer.bundle();
         if let Some(announced) = self.announced_bytes.filter(|announced| *announced != bundle.size_bytes) {
             return Err(UploadError::WrongLength { announced, received: bundle.size_bytes });
@@ -238,6 +254,9 @@ impl Acknowledgement {
             return Err(UploadError::DigestMismatch);
         }
         if let Err(error) = writer.commit().await {
+            if matches!(error, StoreError::Unavailable(_)) {
+                *late = Late::Maybe;
+            }
             return Err(lease.why(error).await);
         }
         let created_at = self.parts.clock.now();
@@ -264,7 +283,7 @@ impl Parts {
         match self.begin_blob(BlobKey::of(id), beginning.announced, &lease).await {
             Ok(writer) => Ok(Progress { writer, lease, hold }),
             Err(error) => {
-                self.abandon(id, lease.authority()).await;
+                self.abandon(id, lease.authority(), Late::Never).await;
                 drop((lease, hold));
                 Err(error)
             }
@@ -294,8 +313,8 @@ impl Parts {
 
     /// Removes bytes and row of an upload that was not acknowledged, if `by` may do that. If it fails, the next sweep
     /// tries again. Returns `false` if it failed, or if the upload is still in flight.
-    pub(super) async fn abandon(&self, id: ResourceId, by: Authority) -> bool {
-        self.remove_unacknowledged(id, by).await.unwrap_or_else(|error| {
+    pub(super) async fn abandon(&self, id: ResourceId, by: Authority, late: Late) -> bool {
+        self.remove_unacknowledged(id, by, late).await.unwrap_or_else(|error| {
             tell_of_broken_upload(id, &error);
             false
         })
@@ -308,12 +327,25 @@ impl Parts {
         &self,
         id: ResourceId,
         by: Authority,
+        late: Late,
     ) -> Result<bool, AccessError> {
         let Some(abandoned) = self.ledger.abandon(id, by).await? else { return Ok(false) };
-        self.storage.blobs.abort(BlobKey::of(id), abandoned.handle.as_ref()).await?;
-        self.ledger.finish_deletion(id).await?;
-        self.own_uploads().remove(&id);
+        self.remove_abandoned(id, &abandoned, late).await?;
         Ok(true)
+    }
+
+    /// Removes the bytes and then the row of an upload that was abandoned.
+    pub(super) async fn remove_abandoned(
+        &self,
+        id: ResourceId,
+        abandoned: &Abandoned,
+        late: Late,
+    ) -> Result<(), AccessError> {
+        self.storage.blobs.abort(BlobKey::of(id), abandoned.handle.as_ref()).await?;
+        let late = (late == Late::Maybe).then(|| self.clock.now());
+        self.ledger.finish_abandoned(id, late).await?;
+        self.own_uploads().remove(&id);
+        Ok(())
     }
 }
 

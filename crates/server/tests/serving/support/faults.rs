@@ -9,7 +9,7 @@ use bytes::Bytes;
 use cloakroom_core::resource::{BlobKey, Owner, Resource, ResourceId, State, UploadHandle};
 use cloakroom_storage::ledger::{
     Abandoned, Account, Authority, Charge, Completion, Deletion, Epoch, LeaseId, Ledger, LedgerError, Listed,
-    Observation, OwnerMemory, PendingResource, Stored, Stray, Taken, Unreadable, WatchScope,
+    Observation, OwnerMemory, PendingResource, Rowless, Stored, Stray, Taken, Unreadable, WatchScope,
 };
 use cloakroom_storage::store::{
     Begun, BlobFacts, BlobStore, BlobStream, BlobWriter, LocalDisk, Space, Storage, StoreError,
@@ -46,6 +46,7 @@ pub enum Step {
     StoreAbort,
     StoreDelete,
     LedgerFinishDeletion,
+    LedgerFinishAbandoned,
     LedgerObserve,
     LedgerFind,
     LedgerState,
@@ -292,6 +293,10 @@ impl Ledger for FaultyLedger {
         self.faults.of_ledger(Step::LedgerFinishDeletion, self.inner.finish_deletion(id)).await
     }
 
+    async fn finish_abandoned(&self, id: ResourceId, late: Option<Timestamp>) -> Result<bool, LedgerError> {
+        self.faults.of_ledger(Step::LedgerFinishAbandoned, self.inner.finish_abandoned(id, late)).await
+    }
+
     async fn forget_tombstones(&self, before: Timestamp) -> Result<u64, LedgerError> {
         self.inner.forget_tombstones(before).await
     }
@@ -310,6 +315,10 @@ impl Ledger for FaultyLedger {
 
     async fn state(&self, id: ResourceId) -> Result<Option<State>, LedgerError> {
         self.faults.of_ledger(Step::LedgerState, self.inner.state(id)).await
+    }
+
+    async fn without_row(&self, keys: &[BlobKey]) -> Result<Vec<Rowless>, LedgerError> {
+        self.faults.of_ledger(Step::LedgerState, self.inner.without_row(keys)).await
     }
 
     async fn uploaders(&self, ids: &[ResourceId]) -> Result<BTreeMap<ResourceId, String>, LedgerError> {

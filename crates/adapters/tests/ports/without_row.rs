@@ -1,0 +1,52 @@
+//! Which keys have no row, and what the ledger knows of them.
+
+use std::collections::BTreeMap;
+
+use cloakroom_core::resource::{BlobKey, ResourceId};
+use cloakroom_storage::ledger::Authority;
+
+use super::ledger::in_sqlite;
+use super::rows::{AnyLedger, at, begin, deleted, deleting, lease_of, new_id, ready};
+
+suite!(
+    sqlite, super::in_sqlite:
+    a_key_has_a_row_or_has_ended_or_is_not_known,
+);
+
+async fn a_key_has_a_row_or_has_ended_or_is_not_known(open: impl AsyncFn() -> AnyLedger) {
+    let ledger = open().await;
+    let [uploading, late, gone, unknown] = [new_id(), new_id(), new_id(), new_id()];
+    for (id, at) in [(late, Some(at(200))), (gone, None)] {
+        begin(&ledger, id).await;
+        ledger.abandon(id, Authority::Uploader(lease_of(id))).await.unwrap().unwrap();
+        assert!(without_row(&ledger, &[id]).await.is_empty(), "its bytes are not removed yet");
+        assert!(ledger.finish_abandoned(id, at).await.unwrap());
+    }
+    begin(&ledger, uploading).await;
+    let tombstone = deleted(&ledger).await;
+    let with_row = [uploading, ready(&ledger).await, deleting(&ledger).await];
+    let all: Vec<_> = with_row.into_iter().chain([late, gone, unknown, tombstone]).collect();
+    let expected = BTreeMap::from([(late, true), (gone, false), (unknown, false), (tombstone, true)]);
+    assert_eq!(without_row(&open().await, &all).await, expected);
+    assert_eq!(without_row(&ledger, &[]).await, BTreeMap::new());
+    // Whatever is done again, the key is known as long as a tombstone.
+    ledger.abandon(late, Authority::Cleaner(ledger.term().await.unwrap().unwrap())).await.unwrap().unwrap();
+    assert!(!ledger.finish_abandoned(late, None).await.unwrap());
+    ledger.trim_tombstones(0).await.unwrap();
+    ledger.forget_tombstones(at(200)).await.unwrap();
+    assert_eq!(
+        without_row(&ledger, &[late, tombstone]).await,
+        BTreeMap::from([(late, true), (tombstone, false)])
+    );
+    ledger.forget_tombstones(at(201)).await.unwrap();
+    assert_eq!(without_row(&ledger, &[late]).await, BTreeMap::from([(late, false)]));
+    let many: Vec<_> = (0..2500).map(|_| new_id()).chain([uploading]).collect();
+    assert_eq!(without_row(&ledger, &many).await.len(), 2500);
+}
+
+/// Whether each of them that has no row has ended.
+async fn without_row(ledger: &AnyLedger, ids: &[ResourceId]) -> BTreeMap<ResourceId, bool> {
+    let keys: Vec<BlobKey> = ids.iter().copied().map(BlobKey::of).collect();
+    let found = ledger.without_row(&keys).await.unwrap();
+    found.into_iter().map(|rowless| (rowless.key.resource(), rowless.has_ended)).collect()
+}
