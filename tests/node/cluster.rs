@@ -21,7 +21,7 @@ use program::Program;
 /// Names the folder with the programs; the convention of Kubernetes' controller tests.
 pub const ASSETS: &str = "KUBEBUILDER_ASSETS";
 
-/// Names the folder that `tests/chart/build` made: Helm and CoreDNS.
+/// Names the folder that `tests/programs/build-chart-tools` made: Helm and CoreDNS.
 pub const CHART_TOOLS: &str = "CLOAKROOM_TEST_CHART_TOOLS";
 
 /// The node's name.
@@ -80,7 +80,6 @@ impl Cluster {
         let others = [
             cluster.config.start_controllers(),
             cluster.config.start_scheduler(),
-            cluster.config.start_proxy(),
             cluster.config.start_dns(),
         ];
         cluster.others.lock().unwrap().extend(others);
@@ -88,6 +87,8 @@ impl Cluster {
         step("images are there");
         cluster.start_kubelet();
         until("the node is ready", || node_is("True"));
+        // It ends when its node gets another address, and a node that it does not know yet has none.
+        cluster.others.lock().unwrap().push(cluster.config.start_proxy());
         prepare(&cluster.config.folder);
         step("the node is ready");
         cluster

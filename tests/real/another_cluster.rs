@@ -21,7 +21,7 @@ const ADMIN_TOKEN: &str = "a-token-of-the-admin";
 pub fn trials() -> Vec<Trial> {
     vec![trial(
         "another_cluster_at_the_same_address_costs_nothing_until_it_is_accepted",
-        &[Need::Path(ASSETS, "a folder with etcd and kube-apiserver (tests/envtest/build)")],
+        &[Need::Path(ASSETS, "a folder with etcd and kube-apiserver (tests/programs/build-control-plane)")],
         another_cluster_at_the_same_address_costs_nothing_until_it_is_accepted,
     )]
 }

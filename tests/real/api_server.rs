@@ -97,7 +97,10 @@ pub fn shared(name: &str, needs: Vec<Need>, test: impl AsyncFnOnce(&ControlPlane
 }
 
 fn real(name: &str, mut needs: Vec<Need>, test: impl FnOnce() + Send + 'static) -> Trial {
-    needs.push(Need::Path(ASSETS, "a folder with etcd and kube-apiserver (tests/envtest/build)"));
+    needs.push(Need::Path(
+        ASSETS,
+        "a folder with etcd and kube-apiserver (tests/programs/build-control-plane)",
+    ));
     trial(name, &needs, test)
 }
 

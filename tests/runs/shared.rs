@@ -99,7 +99,7 @@ impl SharedCluster {
         test: impl FnOnce(Arc<Self>) -> F + Send + 'static,
     ) -> Trial {
         let mut needs = vec![
-            Need::Path(ASSETS, "a folder with etcd and kube-apiserver (tests/envtest/build)"),
+            Need::Path(ASSETS, "a folder with etcd and kube-apiserver (tests/programs/build-control-plane)"),
             Need::Namespaces,
             Need::Program("setpriv"),
             Need::Program("javac"),

@@ -47,7 +47,7 @@ fn torture(name: &str, test: impl FnOnce() + Send + 'static) -> Trial {
     let needs = [
         Need::Path(
             cloakroom_testing::control_plane::ASSETS,
-            "a folder with etcd and kube-apiserver (tests/envtest/build)",
+            "a folder with etcd and kube-apiserver (tests/programs/build-control-plane)",
         ),
         Need::Working("a control group for memory", ControlGroup::can_be_made),
     ];

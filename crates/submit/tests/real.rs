@@ -24,7 +24,8 @@ use tokio::sync::OnceCell;
 
 use submitter::{DRIVER, Submitter, pod_group, submission};
 
-const NEED: Need = Need::Path(ASSETS, "a folder with etcd and kube-apiserver (tests/envtest/build)");
+const NEED: Need =
+    Need::Path(ASSETS, "a folder with etcd and kube-apiserver (tests/programs/build-control-plane)");
 
 /// One control plane for all of them.
 static PLANE: OnceCell<ControlPlane> = OnceCell::const_new();

@@ -95,9 +95,6 @@ impl Config {
                 "--kubelet-preferred-address-types=InternalIP".to_owned(),
                 // The kubelet's own certificate is not checked without a CA for it: nobody else is in this network.
                 "--allow-privileged=true".to_owned(),
-                // For the policy of small-requests.yaml.
-                "--feature-gates=MutatingAdmissionPolicy=true".to_owned(),
-                "--runtime-config=admissionregistration.k8s.io/v1beta1=true".to_owned(),
             ],
         )
     }
@@ -198,6 +195,8 @@ disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapsho
             "authorization": {"mode": "AlwaysAllow"},
             "cgroupDriver": "cgroupfs",
             "cgroupRoot": world::control_group(),
+            // A machine may still have version 1 of control groups.
+            "failCgroupV1": false,
             "failSwapOn": false,
             "containerRuntimeEndpoint": format!("unix://{CONTAINERD}"),
             "clusterDNS": [NODE_ADDRESS],

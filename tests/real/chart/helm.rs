@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::manifests::rendered::Rendered;
 
-/// Names the folder that `tests/chart/build` made.
+/// Names the folder that `tests/programs/build-chart-tools` made.
 pub const CHART_TOOLS: &str = "CLOAKROOM_TEST_CHART_TOOLS";
 
 /// What tests with Helm need of a machine.

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::helm::{CHART_TOOLS, Helm};
 
-/// The kinds that Kubernetes does not have, in the versions that `tests/chart/build` names.
+/// The kinds that Kubernetes does not have, in the versions that `tests/programs/build-chart-tools` names.
 const DEFINITIONS: [&str; 4] = ["http-route-v1.2.1", "servicemonitors", "prometheusrules", "certificates"];
 
 /// A later version of the first of them.
