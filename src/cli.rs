@@ -19,8 +19,8 @@ use cloakroom_spark::Origin;
 use cloakroom_spark::conf::without_userinfo;
 
 pub use admin::{
-    AdminArgs, CleanArgs, ListOutput, LsArgs, ResourceArg, RmArgs, ShowArgs, SortKey, Structured,
-    TOKEN_FLAG as ADMIN_TOKEN_FLAG, token_giver as admin_token_giver,
+    AdminArgs, CleanArgs, ListOutput, LsArgs, ResourceArg, ResumeDeletionsArgs, RmArgs, ShowArgs, SortKey,
+    Structured, TOKEN_FLAG as ADMIN_TOKEN_FLAG, token_giver as admin_token_giver,
 };
 pub use completions::{CompletionsArgs, ManArgs};
 pub use external_submitter::SubmitterChoice;
@@ -108,6 +108,7 @@ pub enum Command {
     Show(ShowArgs),
     Rm(RmArgs),
     Clean(CleanArgs),
+    ResumeDeletions(ResumeDeletionsArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
 }
@@ -122,6 +123,7 @@ impl Command {
             Self::Show(_) => Some("show"),
             Self::Rm(_) => Some("rm"),
             Self::Clean(_) => Some("clean"),
+            Self::ResumeDeletions(_) => Some("resume-deletions"),
             Self::Serve(_) | Self::Submit(_) | Self::Completions(_) | Self::Man(_) => None,
         }
     }

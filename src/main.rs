@@ -45,6 +45,7 @@ fn run() -> anyhow::Result<ExitCode> {
             Command::Show(args) => commands::admin::show(args).await,
             Command::Rm(args) => commands::admin::rm(args).await,
             Command::Clean(args) => commands::admin::clean(args).await,
+            Command::ResumeDeletions(args) => commands::admin::resume_deletions(args).await,
             Command::Completions(args) => commands::manual::completions(&args),
             Command::Man(args) => commands::manual::man(&args),
         }

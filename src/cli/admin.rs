@@ -326,6 +326,18 @@ pub struct CleanArgs {
     pub output: Output,
 }
 
+/// Let sweeps delete again, although the ledger is an earlier copy
+///
+/// After an earlier ledger was put back, sweeps delete nothing: bundles that were staged or used since that copy would go too
+/// early. Put the newer ledger back if there is one. This lets the server go on with the earlier one.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Example:
+  cloakroom resume-deletions")]
+pub struct ResumeDeletionsArgs {
+    #[command(flatten)]
+    pub admin: AdminArgs,
+}
+
 /// Checks every character, because the uid becomes part of a URL path.
 fn cluster_uid(text: &str) -> Result<String, String> {
     let is_one =

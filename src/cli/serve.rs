@@ -13,6 +13,7 @@ use cloakroom_core::size::ByteSize;
 use cloakroom_core::time::SparkDuration;
 use cloakroom_server::http::{PublicUrl, TrustedProxies};
 use cloakroom_storage::Share;
+use cloakroom_storage::stamp::Installation;
 
 /// The default of `--data-dir`.
 pub const DEFAULT_DATA_DIR: &str = "./cloakroom-data";
@@ -173,6 +174,11 @@ pub struct StorageArgs {
     #[arg(long, env = "CLOAKROOM_DATA_DIR", value_name = "DIR", default_value = DEFAULT_DATA_DIR)]
     pub data_dir: PathBuf,
 
+    /// Use ledger and bundles together although they do not belong together: the id that the error of a start has named. Needed
+    /// for one start [default: none]
+    #[arg(long, env = "CLOAKROOM_ADOPT_STORE", value_name = "ID", value_parser = store_id)]
+    pub adopt_store: Option<Installation>,
+
     /// Largest bundle
     #[arg(long, env = "CLOAKROOM_MAX_RESOURCE_SIZE", value_name = "SIZE", default_value = "8GiB")]
     pub max_resource_size: ByteSize,
@@ -204,6 +210,10 @@ pub struct StorageArgs {
     #[arg(long, env = "CLOAKROOM_MAX_CONCURRENT_DOWNLOADS", value_name = "N", default_value_t = 512,
           value_parser = at_least_one)]
     pub max_concurrent_downloads: usize,
+}
+
+fn store_id(text: &str) -> Result<Installation, &'static str> {
+    text.parse().map_err(|_| "an id has 16 hexadecimal digits, as the error of the start names it")
 }
 
 #[derive(Debug, Args)]

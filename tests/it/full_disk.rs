@@ -5,11 +5,11 @@ use std::process::Command;
 
 use cloakroom_testing::process::{Cloakroom, command};
 
-/// Starts a server whose files may have 340 blocks, of 512 bytes or 1 KiB by the shell.
+/// Starts a server whose files may have 400 blocks, of 512 bytes or 1 KiB by the shell.
 fn serve_with_little_room(folder: &std::path::Path) -> Cloakroom {
     let mut shell = Command::new("sh");
     // The signal would end the process where a full disk only fails the write.
-    let script = "trap '' XFSZ; ulimit -S -f 340; exec \"$0\" \"$@\"";
+    let script = "trap '' XFSZ; ulimit -S -f 400; exec \"$0\" \"$@\"";
     shell.args(["-c", script]).arg(command().get_program()).args(["serve", "--listen", "127.0.0.1:0"]);
     shell.arg("--data-dir").arg(folder).env_remove("CLOAKROOM_LISTEN");
     Cloakroom::start(shell)

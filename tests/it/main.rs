@@ -35,6 +35,7 @@ mod proxy;
 mod refused_data;
 mod replaced;
 mod replacement;
+mod restored;
 mod revision;
 mod second_run;
 mod served;

@@ -80,6 +80,7 @@ impl Submitter {
         for folder in ["incoming", "bundles"] {
             walk(&self.path("server").join(folder), &mut found);
         }
+        found.retain(|path| !path.ends_with("bundles/stamp"));
         found
     }
 

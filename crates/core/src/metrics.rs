@@ -194,6 +194,11 @@ impl Metrics {
         self.of().unreadable.set(count);
     }
 
+    /// Sets whether the ledger is an earlier copy than the one that the store has seen.
+    pub fn ledger_behind(&self, is_behind: bool) {
+        self.of().ledger_behind.set(is_behind.into());
+    }
+
     /// Sets whether another cluster answers than the one that owners were seen in, or a cluster that does not show
     /// which one it is.
     pub fn other_cluster(&self, is_other: bool) {

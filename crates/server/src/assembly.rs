@@ -10,9 +10,10 @@ use crate::http::{Admin, AppState, Edge, Settings, TokenFile};
 use crate::owners::Owners;
 use cloakroom_core::clock::Clock;
 use cloakroom_core::metrics::Metrics;
-use cloakroom_storage::ledger::{Ledger, LedgerError};
+use cloakroom_storage::ledger::Ledger;
+use cloakroom_storage::stamp::Installation;
 use cloakroom_storage::store::Storage;
-use cloakroom_storage::{AccessError, Limits, Staging};
+use cloakroom_storage::{AccessError, ClaimError, Limits, Staging};
 
 /// How long the cleaner, and then the ledger, may take to stop.
 const STOP_PATIENCE: Duration = Duration::from_secs(3);
@@ -39,6 +40,8 @@ pub struct Parts {
     pub admin_tokens: Option<TokenFile>,
     /// Where everything is counted.
     pub metrics: Metrics,
+    /// Joins ledger and store although they do not belong together: the id that an earlier start has named.
+    pub adopt: Option<Installation>,
 }
 
 /// A server that serves.
@@ -51,9 +54,9 @@ pub struct Server {
 /// The server could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The ledger could not be read.
+    /// Ledger and store do not belong together, or could not be read.
     #[error(transparent)]
-    Ledger(#[from] LedgerError),
+    Claim(#[from] ClaimError),
     /// What a crash interrupted could not be finished.
     #[error("cannot recover the data directory")]
     Recovery(#[source] AccessError),
@@ -69,7 +72,7 @@ impl Server {
     /// The future may be dropped at any point. That leaves no more than a crash, which the next start repairs.
     pub async fn start(parts: Parts, edge: &Edge) -> Result<Self, StartError> {
         let Parts { ledger, storage, clock, limits, metrics, .. } = parts;
-        let staging = Staging::open(ledger, storage, clock, limits, metrics.clone()).await?;
+        let staging = Staging::open(ledger, storage, clock, limits, metrics.clone(), parts.adopt).await?;
         let sweeper = Sweeper::new(staging.clone(), Arc::clone(&parts.owners), parts.policy);
         let (identity, judge, downloads) = (sweeper.identity(), sweeper.judge(), sweeper.downloads());
         let (cleaner, sweeps) = Cleaner::start(sweeper, parts.cleanup_interval, edge.shutdown().clone())

@@ -2,16 +2,18 @@
 //!
 //! - [`store`]: the port for bundles' bytes, with a store in memory
 //! - [`ledger`]: the port for the ownership table
+//! - [`stamp`]: what shows that a ledger and a store belong together
 //! - `staging`: stage, open, release, recover: joins ledger and store. What it has stands right here.
 
 pub mod ledger;
 mod replaced;
 mod staging;
+pub mod stamp;
 pub mod store;
 
 pub use replaced::Replaced;
 pub use staging::{
-    AccessError, CapacityLimits, Download, Forgotten, LEAST_CHARGE, Limits, NewUpload, NoRoom, Recovered,
-    Share, ShareError, Staged, Staging, StraysGo, TOMBSTONE_LIFE, TOMBSTONES_FOR_EACH, Terms, Upload,
-    UploadError, owner_memory_bytes,
+    AccessError, CapacityLimits, ClaimError, Download, Forgotten, LEAST_CHARGE, Limits, NewUpload, NoRoom,
+    Recovered, Share, ShareError, Staged, Staging, StraysGo, TOMBSTONE_LIFE, TOMBSTONES_FOR_EACH, Terms,
+    Upload, UploadError, owner_memory_bytes,
 };

@@ -1,10 +1,11 @@
-//! `cloakroom ls`, `show`, `rm` and `clean`: results go to stdout, remarks to stderr.
+//! `cloakroom ls`, `show`, `rm`, `clean` and `resume-deletions`: results go to stdout, remarks to stderr.
 
 mod age;
 mod clean;
 mod columns;
 mod ls;
 mod messages;
+mod resume_deletions;
 mod rm;
 mod show;
 mod structured;
@@ -27,6 +28,7 @@ use crate::commands::{UsageError, ticket};
 
 pub use clean::run as clean;
 pub use ls::run as ls;
+pub use resume_deletions::run as resume_deletions;
 pub use rm::run as rm;
 pub use show::run as show;
 

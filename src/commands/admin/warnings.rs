@@ -47,7 +47,13 @@ pub(super) fn warnings(server: &ServerStatus) -> Vec<String> {
     let held = held.map(|sweep| format!("warning: held back {}", clean::held(sweep)));
     let blind = server.watches.iter().filter(|watch| messages::is_blind(&watch.state));
     let watches = blind.map(|watch| hint(watch, server.now));
-    let of_ledger = unreadable.into_iter().chain(damaged_ids).chain(strays);
+    let behind = server.ledger_behind.then(|| {
+        "warning: the server's ledger is an earlier copy than the one that its bundles were used with, so no sweep deletes \
+         anything: put the newer ledger back, as docs/run.md says (a lost or damaged ledger), or let this one go on with \
+         cloakroom resume-deletions"
+            .to_owned()
+    });
+    let of_ledger = behind.into_iter().chain(unreadable).chain(damaged_ids).chain(strays);
     cluster.into_iter().chain(of_ledger).chain(held).chain(watches).collect()
 }
 

@@ -24,6 +24,7 @@ use cloakroom_server::http::{
 use cloakroom_server::owners::{ClusterOwners, ClusterSettings, NoCluster, Owners};
 use cloakroom_spark::{Properties, StagingServerProperties, keys};
 use cloakroom_storage::Limits;
+use cloakroom_storage::stamp::Installation;
 
 /// kubespark's port.
 const DEFAULT_PORT: u16 = 10_000;
@@ -45,6 +46,7 @@ pub struct ServeSettings {
     /// The tokens of admins; `None` without `--admin-token-file`.
     pub admin_tokens: Option<TokenFile>,
     pub data_dir: PathBuf,
+    pub adopt_store: Option<Installation>,
     pub limits: Limits,
     pub policy: Policy,
     pub cleanup_interval: Duration,
@@ -96,6 +98,7 @@ impl ServeSettings {
             connections: connections(args),
             admin_tokens,
             data_dir: args.storage.data_dir.clone(),
+            adopt_store: args.storage.adopt_store,
             limits,
             policy: policy(args),
             cleanup_interval: args.lifecycle.cleanup_interval.get(),

@@ -15,9 +15,10 @@ use cloakroom_adapters::disk::{DataDirectory, DiskError, DiskStore};
 use cloakroom_adapters::sqlite::SqliteLedger;
 use cloakroom_core::clock::SystemClock;
 use cloakroom_core::metrics::Metrics;
-use cloakroom_server::assembly::{Parts, Server};
+use cloakroom_server::assembly::{Parts, Server, StartError};
 use cloakroom_server::descriptors::Allotment;
 use cloakroom_server::http::Edge;
+use cloakroom_storage::ClaimError;
 use cloakroom_storage::ledger::LedgerError;
 use cloakroom_storage::store::{LocalDisk as _, Storage};
 
@@ -65,8 +66,14 @@ pub async fn start(
             .admin_tokens
             .or_else(|| local_admin.as_ref().map(|local| local.tokens.clone())),
         metrics,
+        adopt: settings.adopt_store,
     };
-    let server = Server::start(parts, edge).await?;
+    let server = Server::start(parts, edge).await.map_err(|error| match error {
+        StartError::Claim(error @ (ClaimError::OtherLedger { .. } | ClaimError::OtherStore { .. })) => {
+            anyhow::Error::new(error).context(format!("cannot start on {}", settings.data_dir.display()))
+        }
+        error => error.into(),
+    })?;
     Ok(Started { server, local_admin, place })
 }
 

@@ -78,7 +78,8 @@ impl Stager {
 
     pub(super) fn bundles(&self) -> usize {
         let folders = std::fs::read_dir(self.path("server/bundles")).unwrap();
-        folders.map(|folder| std::fs::read_dir(folder.unwrap().path()).unwrap().count()).sum()
+        let folders = folders.map(|folder| folder.unwrap().path()).filter(|path| path.is_dir());
+        folders.map(|folder| std::fs::read_dir(folder).unwrap().count()).sum()
     }
 
     pub(super) fn assert_nothing_is_left(&self, said: &str) {

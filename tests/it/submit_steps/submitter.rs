@@ -142,7 +142,8 @@ impl Submitter {
 
     fn bundles(&self) -> usize {
         let folders = ["server/bundles", "server/incoming"].map(|folder| leaves(&self.path(folder)));
-        folders.concat().into_iter().filter(|path| path.is_file()).count()
+        let is_bundle = |path: &PathBuf| path.is_file() && !path.ends_with("bundles/stamp");
+        folders.concat().iter().filter(|path| is_bundle(path)).count()
     }
 
     /// What `cloakroom ls` says.

@@ -12,6 +12,7 @@ mod reader;
 mod reserve;
 mod root;
 mod shards;
+mod stamp;
 mod writer;
 
 use std::fs;
@@ -25,6 +26,7 @@ use futures_util::{StreamExt as _, TryStreamExt as _};
 
 use calls::Calls;
 use cloakroom_core::resource::{BlobKey, UploadHandle};
+use cloakroom_storage::stamp::Stamp;
 use cloakroom_storage::store::{
     Begun, BlobFacts, BlobStore, BlobStream, LocalDisk, Space, StoreError, with_first_piece,
 };
@@ -42,6 +44,8 @@ pub struct DiskStore {
     calls: Calls,
     incoming: writer::Shared,
     reading: Reading,
+    /// Held while the stamp is replaced. The lock of the directory keeps other processes off.
+    stamping: tokio::sync::Mutex<()>,
 }
 
 impl DiskStore {
@@ -55,7 +59,8 @@ impl DiskStore {
         let (root, calls) = (directory.root(), Calls::default());
         let incoming = writer::Shared::new(Arc::clone(root), directory.place().clone(), calls.clone());
         let reading = Reading::new(Arc::clone(root), calls.clone(), most);
-        Self { directory: Arc::new(directory), calls, incoming, reading }
+        let stamping = tokio::sync::Mutex::default();
+        Self { directory: Arc::new(directory), calls, incoming, reading, stamping }
     }
 
     /// Runs `work` in the data directory, on a thread that may block.
@@ -107,6 +112,15 @@ impl BlobStore for DiskStore {
         let blobs =
             shards.try_flatten().and_then(|shard| self.in_root(move |root| listing::blobs(root, &shard)));
         blobs.map_ok(|blobs| stream::iter(blobs).map(Ok::<_, DiskError>)).try_flatten().err_into().boxed()
+    }
+
+    async fn stamp(&self) -> Result<Option<Stamp>, StoreError> {
+        Ok(self.in_root(stamp::read).await?)
+    }
+
+    async fn replace_stamp(&self, seen: Option<Stamp>, by: Stamp) -> Result<bool, StoreError> {
+        let _one = self.stamping.lock().await;
+        Ok(self.in_root(move |root| stamp::replace(root, seen, by)).await?)
     }
 
     async fn check(&self) -> Result<(), StoreError> {

@@ -2,6 +2,7 @@
 //! directory. A start finds no leases, so all transfers of an earlier process are over.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -21,6 +22,7 @@ pub(super) struct Memory {
     leases: Mutex<Leases>,
     rooms: Mutex<Rooms>,
     index: Index,
+    changes: AtomicU64,
 }
 
 #[derive(Default)]
@@ -49,7 +51,17 @@ impl Memory {
             leases: Mutex::default(),
             rooms: Mutex::default(),
             index: Index::default(),
+            changes: AtomicU64::new(0),
         }
+    }
+
+    pub(super) fn changed(&self) {
+        self.changes.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many changes were committed.
+    pub(super) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Relaxed)
     }
 
     pub(super) fn epoch(&self) -> Epoch {

@@ -6,6 +6,7 @@ mod error;
 mod index;
 mod known_owners;
 mod memory;
+mod opening;
 mod operation;
 mod reading;
 mod room;
@@ -24,13 +25,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use jiff::Timestamp;
-use sqlx::migrate::MigrateError;
-use sqlx::sqlite::{
-    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteRow, SqliteSynchronous,
-};
+use sqlx::sqlite::{SqlitePool, SqliteRow};
 use sqlx::{ConnectOptions, Row as _};
 
-use crate::inodes;
 use crate::place::Place;
 use cloakroom_core::clock::{Clock, SystemClock};
 use cloakroom_core::resource::{BlobKey, Owner, Resource, ResourceId, State, UploadHandle};
@@ -38,21 +35,17 @@ use cloakroom_storage::ledger::{
     Abandoned, Account, Authority, Charge, Completion, Deletion, Epoch, LeaseId, Ledger, LedgerError, Listed,
     Observation, OwnerMemory, PendingResource, Rowless, Stored, Stray, Taken, Unreadable, WatchScope,
 };
+use cloakroom_storage::stamp::Claim;
 use error::failed;
 use index::ReadyPage;
 use memory::Memory;
+use opening::{not_migrated, not_opened, options, readers, watch};
 use operation::{Operation, Outcome};
 use writer::Writer;
 
 /// How long a connection waits for the lock of another one. Only one connection writes, so the wait is for checkpoints,
 /// or for another process. An upload that fails waits up to three times, and has a place meanwhile.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// How many look-ups run at once. Others wait their turn.
-const READERS: u32 = 4;
-
-/// The size that the write-ahead log shrinks to after a long read has kept it growing, in bytes.
-const LARGEST_LOG_BYTES: u64 = 8 << 20;
 
 /// How many tombstones one change removes at most, because uploads wait for that change.
 const TRIMMED_AT_ONCE: u64 = 5000;
@@ -144,76 +137,6 @@ impl SqliteLedger {
     async fn change(&self, operation: Operation) -> Result<Outcome, LedgerError> {
         self.writer.run(operation).await
     }
-}
-
-/// All connections for look-ups. They are opened at once and never again: the path may lead to another file later.
-async fn readers(options: SqliteConnectOptions) -> Result<SqlitePool, sqlx::Error> {
-    // A file does not go away like a database server, so a connection needs no test before each look-up.
-    let readers = SqlitePoolOptions::new()
-        .max_connections(READERS)
-        .max_lifetime(None)
-        .idle_timeout(None)
-        .test_before_acquire(false)
-        .connect_lazy_with(options.read_only(true));
-    let mut opened = Vec::new();
-    for _ in 0..READERS {
-        let mut reader = readers.acquire().await?;
-        // SQLite opens its files with the first look-up.
-        sqlx::query("SELECT COUNT(*) FROM facts").fetch_one(&mut *reader).await?;
-        opened.push(reader);
-    }
-    Ok(readers)
-}
-
-/// Watches the database and its write-ahead log, which exists once the database was read.
-fn watch(place: &Place, path: &Path) -> std::io::Result<()> {
-    let mut log = path.as_os_str().to_owned();
-    log.push("-wal");
-    place.watch_ledger(path)?;
-    place.watch_ledger(Path::new(&log))
-}
-
-/// Tells a file system that cannot hold a ledger from other failures.
-fn not_opened(source: sqlx::Error, path: String) -> LedgerError {
-    if error::lacks_shared_memory(&source) {
-        LedgerError::NoSharedMemory { path }
-    } else if inodes::are_used_up(Path::new(&path)) {
-        LedgerError::OutOfInodes { path }
-    } else {
-        LedgerError::Open { path, source: Arc::new(source) }
-    }
-}
-
-/// Tells a full or failing disk from a migration that failed for another reason.
-fn not_migrated(source: MigrateError, path: String) -> LedgerError {
-    match source {
-        MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) if error::is_full(&error) => {
-            LedgerError::Full
-        }
-        MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _)
-            if error::is_failed_write(&error) =>
-        {
-            LedgerError::NotWritable(Arc::new(error))
-        }
-        MigrateError::Execute(error) if error::lacks_shared_memory(&error) => {
-            LedgerError::NoSharedMemory { path }
-        }
-        _ if inodes::are_used_up(Path::new(&path)) => LedgerError::OutOfInodes { path },
-        source => LedgerError::Migrate { path, source: Arc::new(source) },
-    }
-}
-
-/// Write-ahead log and `synchronous=FULL`: a committed transaction survives power loss
-/// (<https://www.sqlite.org/pragma.html#pragma_synchronous>).
-fn options(path: &Path) -> SqliteConnectOptions {
-    SqliteConnectOptions::new()
-        .filename(path)
-        .create_if_missing(true)
-        .journal_mode(SqliteJournalMode::Wal)
-        .synchronous(SqliteSynchronous::Full)
-        .busy_timeout(BUSY_TIMEOUT)
-        .pragma("journal_size_limit", LARGEST_LOG_BYTES.to_string())
-        .disable_statement_logging()
 }
 
 #[async_trait]
@@ -487,6 +410,18 @@ impl Ledger for SqliteLedger {
 
     async fn note_strays(&self, found: Vec<Stray>, gone: Vec<BlobKey>) -> Result<(), LedgerError> {
         self.change(Operation::NoteStrays(found, gone)).await.map(drop)
+    }
+
+    async fn claim(&self) -> Result<Option<Claim>, LedgerError> {
+        surroundings::claim(&self.readers).await.map_err(failed)
+    }
+
+    async fn write_claim(&self, claim: Claim) -> Result<(), LedgerError> {
+        self.change(Operation::WriteClaim(claim)).await.map(drop)
+    }
+
+    fn changes(&self) -> u64 {
+        self.memory.changes()
     }
 
     async fn close(&self) {

@@ -16,6 +16,7 @@ use cloakroom_storage::ledger::{
     Abandoned, Authority, Completion, Condition, Deletion, LeaseId, Observation, PendingResource, Stored,
     Stray, WatchScope,
 };
+use cloakroom_storage::stamp::Claim;
 
 /// One change to the database.
 #[derive(Debug)]
@@ -36,6 +37,7 @@ pub(super) enum Operation {
     Discard(ResourceId, Authority),
     Observe(Vec<Observation>),
     RememberCluster(Option<String>),
+    WriteClaim(Claim),
     RememberWatched(Vec<WatchScope>),
     NoteStrays(Vec<Stray>, Vec<BlobKey>),
 }
@@ -104,6 +106,7 @@ impl Operation {
             Self::Discard(id, _) => return discard(*id, connection).await,
             Self::Observe(observations) => observe(observations, connection).await,
             Self::RememberCluster(uid) => surroundings::remember_cluster(uid.as_deref(), connection).await,
+            Self::WriteClaim(claim) => surroundings::write_claim(*claim, connection).await,
             Self::RememberWatched(scopes) => surroundings::remember_watched(scopes, connection).await,
             Self::NoteStrays(found, gone) => {
                 let rows = strays::note(found, gone, connection).await?;
@@ -117,6 +120,9 @@ impl Operation {
     /// Applies the committed change to `memory`.
     pub(super) fn committed(&self, outcome: &Outcome, memory: &Memory) {
         let (is_done, index) = (outcome.rows > 0, memory.index());
+        if is_done && !matches!(self, Self::WriteClaim(_)) {
+            memory.changed();
+        }
         if let Some(freed) = &outcome.freed {
             memory.freed(freed);
         }

@@ -1,10 +1,12 @@
-//! What the ledger remembers of the cluster: its uid, and the kinds that a server once read completely.
+//! What the ledger remembers of its surroundings: its store, the uid of the cluster, and the kinds that a server once read
+//! completely.
 
 use sqlx::Row as _;
 use sqlx::sqlite::{SqliteConnection, SqlitePool, SqliteRow};
 
 use cloakroom_core::resource::OwnerKind;
 use cloakroom_storage::ledger::WatchScope;
+use cloakroom_storage::stamp::Claim;
 
 pub(super) async fn cluster(readers: &SqlitePool) -> Result<Option<String>, sqlx::Error> {
     let row = sqlx::query("SELECT value FROM facts WHERE name = 'cluster'").fetch_optional(readers).await?;
@@ -18,14 +20,29 @@ pub(super) async fn remember_cluster(
     uid: Option<&str>,
     connection: &mut SqliteConnection,
 ) -> Result<u64, sqlx::Error> {
-    let change = match uid {
-        Some(uid) => sqlx::query(
-            "INSERT INTO facts (name, value) VALUES ('cluster', ?1) ON CONFLICT (name) DO UPDATE SET value = ?1",
-        )
-        .bind(uid),
-        None => sqlx::query("DELETE FROM facts WHERE name = 'cluster'"),
+    let Some(uid) = uid else {
+        let forgotten = sqlx::query("DELETE FROM facts WHERE name = 'cluster'").execute(connection).await;
+        return forgotten.map(|done| done.rows_affected());
     };
-    change.execute(connection).await.map(|done| done.rows_affected())
+    remember("cluster", uid, connection).await
+}
+
+pub(super) async fn claim(readers: &SqlitePool) -> Result<Option<Claim>, sqlx::Error> {
+    let row = sqlx::query("SELECT value FROM facts WHERE name = 'claim'").fetch_optional(readers).await?;
+    Ok(row.and_then(|row| row.try_get::<&str, _>("value").ok()?.parse().ok()))
+}
+
+pub(super) async fn write_claim(claim: Claim, connection: &mut SqliteConnection) -> Result<u64, sqlx::Error> {
+    remember("claim", &claim.to_string(), connection).await
+}
+
+async fn remember(name: &str, value: &str, connection: &mut SqliteConnection) -> Result<u64, sqlx::Error> {
+    sqlx::query("INSERT INTO facts (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2")
+        .bind(name)
+        .bind(value)
+        .execute(connection)
+        .await
+        .map(|done| done.rows_affected())
 }
 
 pub(super) async fn watched(readers: &SqlitePool) -> Result<Vec<WatchScope>, sqlx::Error> {

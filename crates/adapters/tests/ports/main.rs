@@ -16,6 +16,24 @@ macro_rules! suite {
     };
 }
 
+/// Makes a test of each rule for each implementation.
+macro_rules! suites {
+    ($($implementation:ident, $make:path => $rules:tt),+ $(,)?) => {
+        $(suites!(@one $implementation, $make => $rules);)+
+    };
+    (@one $implementation:ident, $make:path => [$($rule:ident),+ $(,)?]) => {
+        mod $implementation {
+            $(#[tokio::test]
+            async fn $rule() {
+                let (store, _kept) = $make();
+                super::$rule(&store).await;
+            })+
+        }
+    };
+}
+
+mod claim;
+mod disk;
 mod leases;
 mod ledger;
 mod log;

@@ -1,33 +1,19 @@
-//! Every sentence of the documentation of `BlobStore`, and of `LocalDisk`.
+//! Every sentence of the documentation of `BlobStore`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, Range};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use cloakroom_adapters::disk::{DataDirectory, DiskError, DiskStore};
+use cloakroom_adapters::disk::DiskStore;
 use cloakroom_core::resource::{BlobKey, ResourceId};
+use cloakroom_storage::stamp::{Installation, Stamp};
 use cloakroom_storage::store::{Begun, BlobFacts, BlobStore, BlobWriter, LocalDisk, MemoryStore, StoreError};
 use futures_util::TryStreamExt as _;
 use jiff::{SignedDuration, Timestamp};
 use tempfile::TempDir;
 
-/// Makes a test of each rule for each implementation.
-macro_rules! suites {
-    ($($implementation:ident, $make:path => $rules:tt),+ $(,)?) => {
-        $(suites!(@one $implementation, $make => $rules);)+
-    };
-    (@one $implementation:ident, $make:path => [$($rule:ident),+ $(,)?]) => {
-        mod $implementation {
-            $(#[tokio::test]
-            async fn $rule() {
-                let (store, _kept) = $make();
-                super::$rule(&store).await;
-            })+
-        }
-    };
-}
+use super::disk::the_disk;
 
 macro_rules! for_each_store {
     ($rules:tt) => { suites!(disk, super::on_disk => $rules, memory, super::in_memory => $rules); };
@@ -49,28 +35,13 @@ for_each_store!([
     blobs_with_the_same_prefix_do_not_disturb_each_other,
     what_is_not_there_whole_cannot_be_opened,
     a_large_blob_is_read_in_pieces_and_in_order,
+    a_stamp_is_replaced_only_by_those_who_have_seen_it,
     a_store_that_can_be_read_says_so,
 ]);
-
-suites!(
-    local_disk, super::the_disk => [
-        what_was_opened_stays_readable_when_it_is_deleted,
-        the_reserve_can_be_kept_and_given_up_again_and_again,
-        the_free_room_is_told,
-        blobs_that_are_open_are_counted_up_to_their_limit,
-        a_key_takes_bytes_once,
-    ],
-);
 
 fn on_disk() -> (AnyStore, TempDir) {
     let (store, folder) = the_disk();
     (AnyStore { blobs: Arc::clone(&store) as _, uncommitted: Uncommitted::Disk(store) }, folder)
-}
-
-fn the_disk() -> (Arc<DiskStore>, TempDir) {
-    let folder = tempfile::tempdir().unwrap();
-    let directory = DataDirectory::open(folder.path()).unwrap();
-    (Arc::new(DiskStore::with_open_blobs(directory, 2)), folder)
 }
 
 fn in_memory() -> (AnyStore, ()) {
@@ -98,15 +69,15 @@ impl Deref for AnyStore {
     }
 }
 
-fn new_key() -> BlobKey {
+pub fn new_key() -> BlobKey {
     BlobKey::of(ResourceId::generate(&mut rand::rng()))
 }
 
-async fn begin(store: &impl AsStore, key: BlobKey) -> Box<dyn BlobWriter> {
+pub async fn begin(store: &impl AsStore, key: BlobKey) -> Box<dyn BlobWriter> {
     store.blobs().begin(key, None).await.unwrap().writer
 }
 
-async fn commit(store: &impl AsStore, key: BlobKey, pieces: &[Bytes]) {
+pub async fn commit(store: &impl AsStore, key: BlobKey, pieces: &[Bytes]) {
     let mut writer = begin(store, key).await;
     for piece in pieces {
         writer.write(piece.clone()).await.unwrap();
@@ -114,7 +85,7 @@ async fn commit(store: &impl AsStore, key: BlobKey, pieces: &[Bytes]) {
     writer.commit().await.unwrap();
 }
 
-async fn content(store: &impl AsStore, key: BlobKey) -> Option<Bytes> {
+pub async fn content(store: &impl AsStore, key: BlobKey) -> Option<Bytes> {
     let size_bytes = store.blobs().facts(key).await.unwrap()?.size_bytes;
     Some(part(store, key, size_bytes, 0..size_bytes).await.unwrap().into())
 }
@@ -130,7 +101,7 @@ async fn part(
 }
 
 /// Rules of the disk use the same steps as those of all stores.
-trait AsStore {
+pub trait AsStore {
     fn blobs(&self) -> &dyn BlobStore;
 }
 
@@ -146,7 +117,7 @@ impl AsStore for Arc<DiskStore> {
     }
 }
 
-async fn committed(store: &impl AsStore) -> BTreeSet<BlobKey> {
+pub async fn committed(store: &impl AsStore) -> BTreeSet<BlobKey> {
     store.blobs().list().map_ok(|(key, _)| key).try_collect().await.unwrap()
 }
 
@@ -159,7 +130,7 @@ async fn all_keys(store: &AnyStore) -> BTreeSet<BlobKey> {
     committed(store).await.into_iter().chain(uncommitted).collect()
 }
 
-async fn is_there(store: &impl AsStore, key: BlobKey) -> bool {
+pub async fn is_there(store: &impl AsStore, key: BlobKey) -> bool {
     let facts = store.blobs().facts(key).await.unwrap();
     let opened = store.blobs().open(key, facts.map_or(0, |facts| facts.size_bytes), 0..0).await.err();
     assert_eq!(opened.is_none(), facts.is_some());
@@ -338,144 +309,28 @@ async fn a_large_blob_is_read_in_pieces_and_in_order(store: &AnyStore) {
     futures_util::future::join_all(reads).await;
 }
 
+async fn a_stamp_is_replaced_only_by_those_who_have_seen_it(store: &AnyStore) {
+    let random = &mut rand::rng();
+    let installation = Installation::generate(random);
+    let [first, second, other] = [1, 2, 2].map(|number| Stamp::new(installation, number, random));
+    assert_eq!(store.stamp().await.unwrap(), None);
+    assert!(!store.replace_stamp(Some(first), second).await.unwrap());
+    assert_eq!(store.stamp().await.unwrap(), None, "nothing was changed");
+    assert!(store.replace_stamp(None, first).await.unwrap());
+    assert!(!store.replace_stamp(None, second).await.unwrap());
+    assert!(store.replace_stamp(Some(first), second).await.unwrap());
+    assert!(!store.replace_stamp(Some(other), first).await.unwrap(), "the number is not the whole of it");
+    assert_eq!(store.stamp().await.unwrap(), Some(second));
+    // Of many who have seen the same one, one succeeds.
+    let stamps: Vec<Stamp> = (0..20).map(|_| Stamp::new(installation, 3, random)).collect();
+    let replaced = stamps.iter().map(|by| store.replace_stamp(Some(second), *by));
+    let replaced = futures_util::future::try_join_all(replaced).await.unwrap();
+    assert_eq!(replaced.iter().filter(|is_done| **is_done).count(), 1);
+    let at = replaced.iter().position(|is_done| *is_done).unwrap();
+    assert_eq!(store.stamp().await.unwrap(), Some(stamps[at]));
+    assert_eq!(all_keys(store).await, BTreeSet::new(), "it is no blob");
+}
+
 async fn a_store_that_can_be_read_says_so(store: &AnyStore) {
     store.check().await.unwrap();
-}
-
-async fn what_was_opened_stays_readable_when_it_is_deleted(store: &Arc<DiskStore>) {
-    let key = new_key();
-    commit(store, key, &[Bytes::from_static(b"still here")]).await;
-    let opened = store.open(key, 10, 0..10).await.unwrap();
-    store.delete(key).await.unwrap();
-    assert!(!is_there(store, key).await);
-    let pieces: Vec<Bytes> = opened.try_collect().await.unwrap();
-    assert_eq!(pieces.concat(), b"still here");
-}
-
-async fn the_reserve_can_be_kept_and_given_up_again_and_again(store: &Arc<DiskStore>) {
-    store.release_reserve().await.unwrap();
-    for _ in 0..2 {
-        store.maintain().await.unwrap();
-        store.maintain().await.unwrap();
-        store.release_reserve().await.unwrap();
-        store.release_reserve().await.unwrap();
-    }
-    assert_eq!(committed(store).await, BTreeSet::new());
-}
-
-async fn the_free_room_is_told(store: &Arc<DiskStore>) {
-    assert!(store.space().await.unwrap().free > 0);
-}
-
-async fn blobs_that_are_open_are_counted_up_to_their_limit(store: &Arc<DiskStore>) {
-    let keys = [new_key(), new_key(), new_key()];
-    for key in keys {
-        commit(store, key, &[Bytes::from_static(b"jars")]).await;
-    }
-    let one = store.open(keys[0], 4, 0..4).await.unwrap();
-    let again = store.open(keys[0], 4, 1..4).await.unwrap();
-    assert_eq!(store.open_blobs(), Some((1, 2)), "one file for one blob");
-    let other = store.open(keys[1], 4, 0..4).await.unwrap();
-    let refused = store.open(keys[2], 4, 0..4).await;
-    assert!(matches!(refused.err(), Some(StoreError::Throttled(_))));
-    drop((one, again));
-    assert!(store.open(keys[2], 4, 0..4).await.is_ok());
-    drop(other);
-}
-
-async fn a_key_takes_bytes_once(store: &Arc<DiskStore>) {
-    let key = new_key();
-    let mut first = begin(store, key).await;
-    assert!(store.begin(key, None).await.is_err(), "two uploads would write over each other");
-    first.write(Bytes::from_static(b"first")).await.unwrap();
-    first.commit().await.unwrap();
-    assert_eq!(content(store, key).await.unwrap(), "first");
-}
-
-/// Where a committed blob is in the data directory of `store`.
-fn file_of(folder: &Path, key: BlobKey) -> PathBuf {
-    folder.join("bundles").join(key.resource().shard()).join(key.to_string())
-}
-
-#[tokio::test]
-async fn a_pipe_or_a_link_in_the_place_of_a_blob_is_an_error_at_once() {
-    let (store, folder) = the_disk();
-    let (store, folder) = (&store, folder.path());
-    let [pipe, link, whole] = [new_key(), new_key(), new_key()];
-    for key in [pipe, link, whole] {
-        commit(store, key, &[Bytes::from_static(b"whole")]).await;
-    }
-    for key in [pipe, link] {
-        std::fs::remove_file(file_of(folder, key)).unwrap();
-    }
-    let made = std::process::Command::new("mkfifo").arg(file_of(folder, pipe)).status().unwrap();
-    assert!(made.success());
-    std::os::unix::fs::symlink(file_of(folder, whole), file_of(folder, link)).unwrap();
-    for key in [pipe, link] {
-        assert!(matches!(store.open(key, 5, 0..5).await.err(), Some(StoreError::Fault(_))));
-        assert!(is_there(store, whole).await);
-    }
-}
-
-#[tokio::test]
-async fn a_folder_that_took_its_place_is_left_alone_and_told() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("data");
-    let store = &Arc::new(DiskStore::new(DataDirectory::open(&path).unwrap()));
-    let (key, arriving) = (new_key(), new_key());
-    commit(store, key, &[Bytes::from_static(b"of the first")]).await;
-    let mut writer = begin(store, arriving).await;
-    writer.write(Bytes::from_static(b"late")).await.unwrap();
-    std::fs::rename(&path, folder.path().join("moved")).unwrap();
-    let second = Arc::new(DiskStore::new(DataDirectory::open(&path).unwrap()));
-    commit(&second, key, &[Bytes::from_static(b"of the second")]).await;
-    assert!(matches!(writer.commit().await, Err(StoreError::Replaced(_))));
-    for checked in [store.check().await, store.maintain().await] {
-        assert!(matches!(checked, Err(StoreError::Replaced(_))), "{checked:?}");
-    }
-    // What it still does, it does in its own folder.
-    assert_eq!(committed(store).await, BTreeSet::from([key, arriving]));
-    for key in [key, arriving] {
-        store.abort(key, None).await.unwrap();
-    }
-    store.release_reserve().await.unwrap();
-    assert_eq!(content(&second, key).await.unwrap(), "of the second");
-    second.check().await.unwrap();
-}
-
-fn make_pipe(path: &Path) {
-    let _ = std::fs::remove_file(path);
-    assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
-}
-
-#[tokio::test]
-async fn a_pipe_in_the_place_of_the_reserve_or_the_lock_holds_nothing_up() {
-    let (store, folder) = the_disk();
-    make_pipe(&folder.path().join("reserve"));
-    assert!(matches!(store.maintain().await, Err(StoreError::Fault(_))));
-    make_pipe(&folder.path().join("lock"));
-    store.maintain().await.unwrap();
-    drop(store);
-    assert!(matches!(DataDirectory::open(folder.path()), Err(DiskError::Io { .. })));
-}
-
-#[tokio::test]
-async fn what_was_removed_from_the_folder_is_made_again_and_a_link_in_place_of_the_lock_is_taken() {
-    let folder = tempfile::tempdir().unwrap();
-    let elsewhere = folder.path().join("elsewhere");
-    std::fs::write(&elsewhere, "").unwrap();
-    let path = folder.path().join("data");
-    std::fs::create_dir(&path).unwrap();
-    std::os::unix::fs::symlink(&elsewhere, path.join("lock")).unwrap();
-    let store = &Arc::new(DiskStore::new(DataDirectory::open(&path).unwrap()));
-    store.maintain().await.unwrap();
-    for name in ["incoming", "bundles"] {
-        std::fs::remove_dir(path.join(name)).unwrap();
-    }
-    std::fs::remove_file(path.join("lock")).unwrap();
-    store.maintain().await.unwrap();
-    assert!(std::fs::File::open(path.join("lock")).unwrap().try_lock().is_err(), "it is not locked");
-    let key = new_key();
-    commit(store, key, &[Bytes::from_static(b"jars")]).await;
-    assert_eq!(content(store, key).await.unwrap(), "jars");
 }

@@ -52,6 +52,7 @@ pub(super) struct Families {
     pub(super) deletions: Family<ReasonLabel, Counter>,
     pub(super) kept: Family<WhyLabel, Level>,
     pub(super) mass_deletion_held: Level,
+    pub(super) ledger_behind: Level,
     pub(super) other_cluster: Level,
     pub(super) tombstones_dropped: Counter,
     pub(super) unreadable: Level,
@@ -102,6 +103,10 @@ impl Families {
             kept: all.family("resources_kept", "Resources that the last sweep kept"),
             mass_deletion_held: all
                 .metric("mass_deletion_held", "Resources that are held back from a mass deletion"),
+            ledger_behind: all.metric(
+                "ledger_behind",
+                "Whether the ledger is an earlier copy, so that no sweep deletes anything",
+            ),
             other_cluster: all.metric("other_cluster", "Whether another cluster answers than before"),
             tombstones_dropped: all.counter("tombstones_dropped", "Tombstones that went before their time"),
             unreadable: all.metric("unreadable_resources", "Resources that this version cannot read"),

@@ -18,6 +18,9 @@ use crate::resource::{DeletionReason, KeepReason, State};
 pub const RESOURCES: &str = "/admin/v1/resources";
 /// The path at which an admin asks for a sweep.
 pub const SWEEPS: &str = "/admin/v1/sweeps";
+
+/// Where an admin lets sweeps delete again.
+pub const RESUME_DELETIONS: &str = "/admin/v1/resume-deletions";
 /// The path of the server's status.
 pub const STATUS: &str = "/admin/v1/status";
 
@@ -236,6 +239,10 @@ pub struct ServerStatus {
     /// Which cluster it asks; absent before the first question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<ClusterStatus>,
+    /// Whether the ledger is an earlier copy than the one that its store has seen. Then no sweep deletes anything until an admin
+    /// resumes deletions.
+    #[serde(default)]
+    pub ledger_behind: bool,
     /// How many resources this version of the server cannot read. It keeps them.
     #[serde(default)]
     pub unreadable_resources: u64,
@@ -331,6 +338,14 @@ pub struct AcceptedCluster {
     /// The uid that it remembered before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known_before: Option<String>,
+}
+
+/// The answer to an admin who lets sweeps delete again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ResumedDeletions {
+    /// Whether the ledger was an earlier copy; otherwise nothing was changed.
+    pub was_behind: bool,
 }
 
 /// The limits of a server. Sizes are in bytes.

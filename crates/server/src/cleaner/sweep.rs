@@ -234,6 +234,9 @@ impl Sweeper {
             if request.removes_strays { StraysGo::Now } else { StraysGo::After(self.policy.stray_age) };
         let recovered = self.staging.recover(term, is_thorough, strays_go).await?;
         let mut swept = Swept { recovered, ..Swept::default() };
+        if self.staging.is_behind() {
+            return Ok(swept);
+        }
         if !self.has_remembered {
             self.last_known.remember(self.staging.watched().await?);
             self.has_remembered = true;

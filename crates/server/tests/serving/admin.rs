@@ -129,7 +129,7 @@ async fn admin_requests(app: &TestApp) -> Vec<(Method, String)> {
             found.push((Method::from_bytes(method.to_uppercase().as_bytes()).unwrap(), path));
         }
     }
-    assert_eq!(found.len(), 6, "{found:?}");
+    assert_eq!(found.len(), 7, "{found:?}");
     found
 }
 

@@ -8,6 +8,7 @@
 
 mod admin;
 mod auth;
+mod claims;
 mod contract;
 mod crashes;
 mod damaged_rows;

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_testing::clock::ManualClock;
 
-use crate::support::app::{Directory, Options, TestApp};
+use crate::support::app::{Directory, Options, TestApp, installation};
 
 const STRAY_AGE: Duration = Duration::from_hours(7 * 24);
 const BUNDLE: &str = "jars that must not get lost";
@@ -54,6 +54,7 @@ impl Lost {
     }
 
     async fn start_with(&self, options: Options) -> TestApp {
+        let options = Options { adopt: Some(installation(self.data())), ..options };
         TestApp::start_on(Arc::clone(&self.directory), Arc::clone(&self.clock), options).await
     }
 }
@@ -90,7 +91,10 @@ async fn bundles_of_a_lost_ledger_stay_for_the_stray_age_and_are_served_again_by
     for ticket in &lost.tickets {
         assert_eq!(app.download(ticket).send().await.unwrap().text().await.unwrap(), BUNDLE);
     }
-    assert_eq!(app.metric("strays").await, "0");
+    assert_eq!(
+        (app.metric("strays").await, app.metric("ledger_behind").await),
+        ("0".to_owned(), "1".to_owned())
+    );
 }
 
 #[tokio::test]

@@ -13,6 +13,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use crate::Replaced;
+use crate::stamp::Claim;
 use cloakroom_core::resource::{
     BlobKey, Bundle, DeletionReason, FileName, Lifetime, Owner, OwnerHistory, Resource, ResourceId,
     SecretHash, State, UploadHandle,
@@ -235,6 +236,15 @@ pub trait Ledger: Send + Sync {
     /// Adds strays, unless they are known already, and removes those that are `gone`. Strays count in [`Account::Bytes`],
     /// and in no account of a holder.
     async fn note_strays(&self, found: Vec<Stray>, gone: Vec<BlobKey>) -> Result<(), LedgerError>;
+
+    /// What it knows of its store; `None` if it never had one. A claim that this version cannot read is none.
+    async fn claim(&self) -> Result<Option<Claim>, LedgerError>;
+
+    /// Writes down what it knows of its store.
+    async fn write_claim(&self, claim: Claim) -> Result<(), LedgerError>;
+
+    /// A number that grows with each change to the ledger, except to its claim.
+    fn changes(&self) -> u64;
 
     /// Finishes the changes that it has accepted, and closes the database.
     async fn close(&self);

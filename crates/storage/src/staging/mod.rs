@@ -9,6 +9,7 @@
 //! [`Staging::recover`] finishes what a crash interrupts, at start and before every sweep.
 
 mod capacity;
+mod claim;
 mod counted;
 mod cut;
 mod download;
@@ -32,8 +33,10 @@ use jiff::Timestamp;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use crate::ledger::{Epoch, Ledger, LedgerError, Stored, Unreadable, UnreadableRow, WatchScope};
+use crate::stamp::Installation;
 use crate::store::Storage;
 use capacity::Capacity;
+use claim::Claims;
 use cloakroom_core::clock::{Clock, Readings, SteadyTime};
 use cloakroom_core::metrics::Metrics;
 use cloakroom_core::resource::{
@@ -44,6 +47,7 @@ use stock::CountedStates;
 use transfers::Transfers;
 
 pub use capacity::{CapacityLimits, LEAST_CHARGE, NoRoom};
+pub use claim::ClaimError;
 pub use download::Download;
 pub use error::{AccessError, UploadError};
 pub use recover::Recovered;
@@ -101,7 +105,7 @@ pub struct Limits {
 #[derive(Clone)]
 pub struct Staging {
     parts: Arc<Parts>,
-    _renewal: Arc<AbortOnDropHandle<()>>,
+    _tasks: Arc<[AbortOnDropHandle<()>; 2]>,
 }
 
 struct Parts {
@@ -112,6 +116,7 @@ struct Parts {
     capacity: Arc<Capacity>,
     transfers: Arc<Transfers>,
     leases: Arc<Leases>,
+    claims: Claims,
     /// Tasks that begin and acknowledge uploads, and that clean up after uploads whose client went away.
     background: TaskTracker,
     /// Uploads that this process began and has not acknowledged, nor removed.
@@ -126,16 +131,19 @@ struct Parts {
 }
 
 impl Staging {
-    /// Joins a ledger and a store, counts what is stored, and reads the ready index.
+    /// Joins a ledger and a store that belong together, counts what is stored, and reads the ready index. `adopt` joins them
+    /// although they do not: it is the id that the error of an earlier start has named.
     pub async fn open(
         ledger: Arc<dyn Ledger>,
         storage: Storage,
         clock: Arc<dyn Clock>,
         limits: Limits,
         metrics: Metrics,
-    ) -> Result<Self, LedgerError> {
+        adopt: Option<Installation>,
+    ) -> Result<Self, ClaimError> {
         metrics.deletions_have(DeletionReason::ALL.iter().map(|reason| reason.as_str()));
         ledger.load(limits.capacity.least_charge).await?;
+        let claims = Claims::check(&*ledger, &*storage.blobs, adopt, metrics.clone()).await?;
         let capacity = Arc::new(Capacity::new(limits));
         let transfers = Arc::new(Transfers::new(limits));
         let background = TaskTracker::new();
@@ -149,6 +157,7 @@ impl Staging {
             capacity,
             transfers,
             leases,
+            claims,
             background,
             own_uploads: Mutex::default(),
             unwritten_uses: Mutex::default(),
@@ -158,9 +167,12 @@ impl Staging {
             limits,
         };
         parts.tell_of_unreadable().await?;
+        parts.finish_claim().await;
         let parts = Arc::new(parts);
         let renewal = tokio::spawn(lease::keep_renewing(Arc::downgrade(&parts)));
-        Ok(Self { parts, _renewal: Arc::new(AbortOnDropHandle::new(renewal)) })
+        let stamping = tokio::spawn(claim::keep_stamping(Arc::downgrade(&parts)));
+        let tasks = [renewal, stamping].map(AbortOnDropHandle::new);
+        Ok(Self { parts, _tasks: Arc::new(tasks) })
     }
 
     /// The present term of the cleaner, in which it may delete; `None` if another server has the term.

@@ -34,7 +34,8 @@ impl Staging {
     /// Finishes interrupted uploads and deletions, and removes strays whose time has come. If `thorough`, it also looks for
     /// bytes that belong to no row, and reads again what the ledger keeps in memory. It also reads again if a failure of the
     /// ledger left something uncertain. A transfer with a live lease is left alone. The cleaner's `term` is the right to
-    /// abandon uploads and to remove bytes without a row. A deletion was decided before, so finishing it needs no right.
+    /// abandon uploads and to remove bytes without a row. A deletion was decided before, so finishing it needs no right. If
+    /// the ledger is behind, only own uploads and deletions are finished.
     pub async fn recover(
         &self,
         term: Epoch,
@@ -42,6 +43,7 @@ impl Staging {
         strays_go: StraysGo,
     ) -> Result<Recovered, AccessError> {
         let parts = &self.parts;
+        parts.begin_batch().await;
         parts.maintain_disk().await?;
         parts.write_uses().await?;
         parts.leases.renew().await?;
@@ -80,6 +82,9 @@ impl Parts {
     async fn abandon_interrupted_one(&self, id: ResourceId, term: Epoch) -> Result<bool, AccessError> {
         let (key, by) = (BlobKey::of(id), Authority::Cleaner(term));
         let is_own = self.own_uploads().contains(&id);
+        if !is_own && self.claims.is_behind() {
+            return Ok(false);
+        }
         let Some(abandoned) = self.ledger.abandon(id, by).await? else { return Ok(false) };
         if !is_own && self.storage.blobs.facts(key).await?.is_some() {
             self.ledger.finish_abandoned(id, None).await?;

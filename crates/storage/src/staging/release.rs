@@ -81,6 +81,9 @@ impl Staging {
         } else {
             Condition::LastUsedAt(resource.data.history.last_used_at)
         };
+        if !self.parts.may_remove(by).await? {
+            return Ok(false);
+        }
         self.parts.delete(State::Ready, Deletion { id: resource.id, reason, at, condition }, by).await
     }
 }

@@ -149,12 +149,15 @@ impl Parts {
 
     /// Removes bytes that have no row. Returns `false` if they stay for now.
     async fn remove_unknown(&self, key: BlobKey, has_ended: bool, term: Epoch) -> Result<bool, AccessError> {
-        let id = key.resource();
+        let (id, by) = (key.resource(), Authority::Cleaner(term));
+        if !self.may_remove(by).await? {
+            return Ok(false);
+        }
         let is_removed = if has_ended {
             self.storage.blobs.abort(key, None).await?;
             true
         } else {
-            self.remove_unacknowledged(id, Authority::Cleaner(term), Late::Never).await?
+            self.remove_unacknowledged(id, by, Late::Never).await?
         };
         if is_removed {
             tracing::warn!(resource_id = %id, "removed bytes that the ledger does not know");

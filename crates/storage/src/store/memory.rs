@@ -11,6 +11,7 @@ use futures_util::stream::{self, BoxStream};
 use jiff::Timestamp;
 
 use super::{Begun, BlobFacts, BlobStore, BlobStream, BlobWriter, StoreError, with_first_piece};
+use crate::stamp::Stamp;
 use cloakroom_core::resource::{BlobKey, UploadHandle};
 
 /// How much is read at a time: little, so that a small blob has more than one piece.
@@ -25,6 +26,7 @@ struct Blobs {
     committed: BTreeMap<BlobKey, Committed>,
     arriving: BTreeMap<BlobKey, Arriving>,
     begun: u64,
+    stamp: Option<Stamp>,
 }
 
 #[derive(Debug)]
@@ -131,6 +133,19 @@ impl BlobStore for MemoryStore {
     fn list(&self) -> BoxStream<'_, Result<(BlobKey, BlobFacts), StoreError>> {
         let all: Vec<_> = self.lock().committed.iter().map(|(key, blob)| Ok((*key, blob.facts()))).collect();
         stream::iter(all).boxed()
+    }
+
+    async fn stamp(&self) -> Result<Option<Stamp>, StoreError> {
+        Ok(self.lock().stamp)
+    }
+
+    async fn replace_stamp(&self, seen: Option<Stamp>, by: Stamp) -> Result<bool, StoreError> {
+        let mut blobs = self.lock();
+        let is_there = blobs.stamp == seen;
+        if is_there {
+            blobs.stamp = Some(by);
+        }
+        Ok(is_there)
     }
 
     async fn check(&self) -> Result<(), StoreError> {

@@ -12,6 +12,7 @@ use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream};
 use jiff::Timestamp;
 
+use crate::stamp::Stamp;
 use cloakroom_core::resource::{BlobKey, UploadHandle};
 
 pub use error::{Cause, StoreError};
@@ -41,6 +42,12 @@ pub trait BlobStore: Send + Sync {
 
     /// All committed blobs, in no order. One that appears or disappears meanwhile may be listed or not.
     fn list(&self) -> BoxStream<'_, Result<(BlobKey, BlobFacts), StoreError>>;
+
+    /// The stamp of the ledger that the store belongs to; `None` if it belongs to none.
+    async fn stamp(&self) -> Result<Option<Stamp>, StoreError>;
+
+    /// Replaces the stamp `seen` durably. Returns `false`, and changes nothing, if the store has another one.
+    async fn replace_stamp(&self, seen: Option<Stamp>, by: Stamp) -> Result<bool, StoreError>;
 
     /// Checks whether blobs can be read now.
     async fn check(&self) -> Result<(), StoreError>;

@@ -12,7 +12,8 @@ use super::failure::Failure;
 use super::http::HttpClient;
 use super::secret_file::AdminToken;
 use cloakroom_core::protocol::admin::{
-    self, AcceptedCluster, Removal, ResourceDetails, ResourcePage, ServerStatus, SweepReport, query,
+    self, AcceptedCluster, Removal, ResourceDetails, ResourcePage, ResumedDeletions, ServerStatus,
+    SweepReport, query,
 };
 use cloakroom_core::protocol::problem::Code;
 use cloakroom_core::resource::{OwnerKind, ResourceId};
@@ -163,6 +164,12 @@ impl AdminClient {
     pub async fn accept_cluster(&self, uid: &str) -> Result<AcceptedCluster, AdminError> {
         let url = self.server.join(&admin::cluster_path(uid));
         self.ask("accept the cluster", Method::PUT, url, self.patience()).await
+    }
+
+    /// Lets sweeps delete again, although the ledger is an earlier copy.
+    pub async fn resume_deletions(&self) -> Result<ResumedDeletions, AdminError> {
+        let url = self.server.join(admin::RESUME_DELETIONS);
+        self.ask("resume deletions", Method::POST, url, self.patience()).await
     }
 
     /// Starts a sweep, and waits for its end. With `strays`, it also removes the strays that the status counts. What is

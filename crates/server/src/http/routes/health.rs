@@ -6,6 +6,7 @@ use crate::http::error::ApiError;
 use crate::http::state::AppState;
 
 const READY: &str = "ready\n";
+const READY_AND_BEHIND: &str = "ready\nledger-behind: the ledger is an earlier copy, so no sweep deletes anything until cloakroom resume-deletions\n";
 
 /// Get whether the server is alive: it is if it answers at all.
 #[utoipa::path(get, path = "/healthz", operation_id = "getHealth", tag = "operations", responses((status = 200, description = "alive", body = String, content_type = "text/plain")))]
@@ -24,7 +25,7 @@ pub(in crate::http) async fn healthz() -> &'static str {
 )]
 pub(in crate::http) async fn readyz(State(state): State<AppState>) -> Result<&'static str, ApiError> {
     state.staging.check_readable().await.map_err(|error| ApiError::not_ready(&error))?;
-    Ok(READY)
+    Ok(if state.staging.is_behind() { READY_AND_BEHIND } else { READY })
 }
 
 /// The answer of [`readyz`] while the server stops. If no other endpoint is ready, kube-proxy sends new connections to

@@ -21,6 +21,7 @@ use cloakroom_server::http::{
 use cloakroom_server::owners::{NoCluster, Owners};
 use cloakroom_server::shutdown::Shutdown;
 use cloakroom_storage::ledger::Ledger;
+use cloakroom_storage::stamp::{Installation, Stamp};
 use cloakroom_storage::store::Storage;
 use cloakroom_storage::{AccessError, CapacityLimits, Limits, Recovered, Staging, StraysGo};
 use cloakroom_testing::clock::ManualClock;
@@ -31,7 +32,8 @@ use sqlx::Connection as _;
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
-use super::faults::{Faults, FaultyLedger, FaultyStore};
+use super::faults::{Faults, FaultyStore};
+use super::faulty_ledger::FaultyLedger;
 
 /// What a test may want different.
 pub struct Options {
@@ -47,6 +49,8 @@ pub struct Options {
     pub free_bytes: Option<u64>,
     /// The tokens of admins.
     pub admin_tokens: Option<TokenFile>,
+    /// The store that is used although it belongs to another ledger.
+    pub adopt: Option<Installation>,
 }
 
 impl Default for Options {
@@ -102,6 +106,7 @@ impl Default for Options {
             tls: None,
             free_bytes: None,
             admin_tokens: None,
+            adopt: None,
         }
     }
 }
@@ -174,6 +179,7 @@ impl TestApp {
             settings: options.settings,
             admin_tokens: options.admin_tokens,
             metrics,
+            adopt: options.adopt,
         };
         let server = Server::start(parts, &edge).await.unwrap();
         let serving = tokio::spawn(async move {
@@ -199,6 +205,18 @@ impl TestApp {
             serving: Some((serving, server)),
             directory,
         }
+    }
+
+    /// Why ledger and store of a data directory are not used together.
+    pub async fn refused(data_dir: &Path) -> String {
+        let data = DataDirectory::open(data_dir).unwrap();
+        let ledger = Arc::new(SqliteLedger::open(&data.ledger()).await.unwrap());
+        let storage = Storage::on_disk(Arc::new(DiskStore::new(data)));
+        let (clock, limits) = (Arc::new(ManualClock::new()), Options::default().limits);
+        let opened =
+            Staging::open(Arc::clone(&ledger) as _, storage, clock, limits, Metrics::new(), None).await;
+        ledger.close().await;
+        opened.err().expect("they belong together").to_string()
     }
 
     /// Stops this server as a crash would, as far as data is concerned, and starts another one on its data.
@@ -341,6 +359,7 @@ impl TestApp {
         let mut names: Vec<String> = found
             .iter()
             .map(|path| path.strip_prefix(self.data_dir()).unwrap().to_string_lossy().into_owned())
+            .filter(|name| name != "bundles/stamp")
             .collect();
         names.sort();
         names
@@ -364,6 +383,12 @@ impl Drop for TestApp {
             self.assert_nothing_leaked();
         }
     }
+}
+
+/// The installation that the bundles of a data directory belong to.
+pub fn installation(data_dir: &Path) -> Installation {
+    let stamp: Stamp = std::fs::read_to_string(data_dir.join("bundles/stamp")).unwrap().parse().unwrap();
+    stamp.installation
 }
 
 /// Runs statements on the ledger of a data directory, whether a server has it open or not.

@@ -6,17 +6,14 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use cloakroom_core::resource::{BlobKey, Owner, Resource, ResourceId, State, UploadHandle};
-use cloakroom_storage::ledger::{
-    Abandoned, Account, Authority, Charge, Completion, Deletion, Epoch, LeaseId, Ledger, LedgerError, Listed,
-    Observation, OwnerMemory, PendingResource, Rowless, Stored, Stray, Taken, Unreadable, WatchScope,
-};
+use cloakroom_core::resource::{BlobKey, UploadHandle};
+use cloakroom_storage::ledger::LedgerError;
+use cloakroom_storage::stamp::Stamp;
 use cloakroom_storage::store::{
     Begun, BlobFacts, BlobStore, BlobStream, BlobWriter, LocalDisk, Space, Storage, StoreError,
 };
 use cloakroom_testing::wait::BOUND;
 use futures_util::stream::BoxStream;
-use jiff::Timestamp;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::timeout;
 
@@ -54,6 +51,8 @@ pub enum Step {
     LedgerRefresh,
     LedgerListed,
     LedgerDiscard,
+    LedgerWriteClaim,
+    StoreReplaceStamp,
     /// Asked only with a cluster.
     LedgerRememberWatched,
 }
@@ -107,7 +106,7 @@ pub enum Fault {
 pub struct Faults {
     faults: Arc<Mutex<BTreeMap<Step, Fault>>>,
     stops: Arc<Mutex<BTreeMap<(Step, Side), Stop>>>,
-    renewal: Arc<Notify>,
+    pub(super) renewal: Arc<Notify>,
     aborted: Arc<Mutex<Vec<Option<UploadHandle>>>>,
 }
 
@@ -150,7 +149,7 @@ impl Faults {
         self.faults.lock().unwrap().get(&step).copied()
     }
 
-    async fn of_ledger<T>(
+    pub(super) async fn of_ledger<T>(
         &self,
         step: Step,
         work: impl Future<Output = Result<T, LedgerError>>,
@@ -162,7 +161,7 @@ impl Faults {
         self.ledger_after(step, done)
     }
 
-    async fn of_store<T>(
+    pub(super) async fn of_store<T>(
         &self,
         step: Step,
         work: impl Future<Output = Result<T, StoreError>>,
@@ -212,197 +211,6 @@ fn broken() -> StoreError {
     StoreError::Fault("injected".into())
 }
 
-/// A ledger with faults.
-pub struct FaultyLedger {
-    pub inner: Arc<dyn Ledger>,
-    pub faults: Faults,
-}
-
-#[async_trait]
-impl Ledger for FaultyLedger {
-    async fn begin(
-        &self,
-        pending: PendingResource,
-        lease: LeaseId,
-        charges: &[Charge],
-    ) -> Result<(), LedgerError> {
-        self.faults.of_ledger(Step::LedgerBegin, self.inner.begin(pending, lease, charges)).await
-    }
-
-    async fn charge(&self, id: ResourceId, lease: LeaseId, charges: &[Charge]) -> Result<(), LedgerError> {
-        self.faults.of_ledger(Step::LedgerCharge, self.inner.charge(id, lease, charges)).await
-    }
-
-    async fn charged(&self, account: &Account) -> Result<u64, LedgerError> {
-        self.faults.of_ledger(Step::LedgerCharged, self.inner.charged(account)).await
-    }
-
-    async fn is_downloading(&self, id: ResourceId) -> Result<bool, LedgerError> {
-        self.faults.of_ledger(Step::LedgerIsDownloading, self.inner.is_downloading(id)).await
-    }
-
-    async fn note_handle(
-        &self,
-        id: ResourceId,
-        lease: LeaseId,
-        handle: UploadHandle,
-    ) -> Result<(), LedgerError> {
-        self.faults.of_ledger(Step::LedgerNoteHandle, self.inner.note_handle(id, lease, handle)).await
-    }
-
-    async fn complete(&self, completion: Completion, lease: LeaseId) -> Result<(), LedgerError> {
-        self.faults.of_ledger(Step::LedgerComplete, self.inner.complete(completion, lease)).await
-    }
-
-    async fn abandon(&self, id: ResourceId, by: Authority) -> Result<Option<Abandoned>, LedgerError> {
-        self.faults.of_ledger(Step::LedgerAbandon, self.inner.abandon(id, by)).await
-    }
-
-    async fn renew(&self, leases: &[LeaseId]) -> Result<Vec<LeaseId>, LedgerError> {
-        self.faults.of_ledger(Step::LedgerRenew, self.inner.renew(leases)).await
-    }
-
-    async fn until_renewal(&self) {
-        tokio::select! {
-            () = self.inner.until_renewal() => {}
-            () = self.faults.renewal.notified() => {}
-        }
-    }
-
-    async fn hold(&self, id: ResourceId, lease: LeaseId) -> Result<bool, LedgerError> {
-        self.faults.of_ledger(Step::LedgerHold, self.inner.hold(id, lease)).await
-    }
-
-    fn let_go(&self, lease: LeaseId) {
-        self.inner.let_go(lease);
-    }
-
-    async fn term(&self) -> Result<Option<Epoch>, LedgerError> {
-        self.faults.of_ledger(Step::LedgerTerm, self.inner.term()).await
-    }
-
-    async fn mark_used(&self, id: ResourceId, at: Timestamp) -> Result<bool, LedgerError> {
-        self.faults.of_ledger(Step::LedgerMarkUsed, self.inner.mark_used(id, at)).await
-    }
-
-    async fn mark_deleting(&self, decision: Deletion, by: Authority) -> Result<bool, LedgerError> {
-        self.faults.of_ledger(Step::LedgerMarkDeleting, self.inner.mark_deleting(decision, by)).await
-    }
-
-    async fn finish_deletion(&self, id: ResourceId) -> Result<bool, LedgerError> {
-        self.faults.of_ledger(Step::LedgerFinishDeletion, self.inner.finish_deletion(id)).await
-    }
-
-    async fn finish_abandoned(&self, id: ResourceId, late: Option<Timestamp>) -> Result<bool, LedgerError> {
-        self.faults.of_ledger(Step::LedgerFinishAbandoned, self.inner.finish_abandoned(id, late)).await
-    }
-
-    async fn forget_tombstones(&self, before: Timestamp) -> Result<u64, LedgerError> {
-        self.inner.forget_tombstones(before).await
-    }
-
-    async fn trim_tombstones(&self, most: u64) -> Result<u64, LedgerError> {
-        self.inner.trim_tombstones(most).await
-    }
-
-    async fn discard(&self, id: ResourceId, by: Authority) -> Result<bool, LedgerError> {
-        self.faults.of_ledger(Step::LedgerDiscard, self.inner.discard(id, by)).await
-    }
-
-    async fn find(&self, id: ResourceId) -> Result<Option<Resource>, LedgerError> {
-        self.faults.of_ledger(Step::LedgerFind, self.inner.find(id)).await
-    }
-
-    async fn state(&self, id: ResourceId) -> Result<Option<State>, LedgerError> {
-        self.faults.of_ledger(Step::LedgerState, self.inner.state(id)).await
-    }
-
-    async fn without_row(&self, keys: &[BlobKey]) -> Result<Vec<Rowless>, LedgerError> {
-        self.faults.of_ledger(Step::LedgerState, self.inner.without_row(keys)).await
-    }
-
-    async fn uploaders(&self, ids: &[ResourceId]) -> Result<BTreeMap<ResourceId, String>, LedgerError> {
-        self.inner.uploaders(ids).await
-    }
-
-    async fn tombstones(&self, after: Option<ResourceId>, limit: u32) -> Result<Vec<Resource>, LedgerError> {
-        self.inner.tombstones(after, limit).await
-    }
-
-    async fn ids_in(
-        &self,
-        state: State,
-        after: Option<ResourceId>,
-        limit: u32,
-    ) -> Result<Vec<ResourceId>, LedgerError> {
-        self.faults.of_ledger(Step::LedgerIdsIn, self.inner.ids_in(state, after, limit)).await
-    }
-
-    async fn observe(&self, observations: Vec<Observation>) -> Result<(), LedgerError> {
-        self.faults.of_ledger(Step::LedgerObserve, self.inner.observe(observations)).await
-    }
-
-    async fn load(&self, least_bytes: u64) -> Result<(), LedgerError> {
-        self.inner.load(least_bytes).await
-    }
-
-    async fn refresh(&self, thorough: bool) -> Result<(), LedgerError> {
-        self.faults.of_ledger(Step::LedgerRefresh, self.inner.refresh(thorough)).await
-    }
-
-    async fn listed(&self, after: Option<ResourceId>, limit: usize) -> Result<Vec<Listed>, LedgerError> {
-        self.faults.of_ledger(Step::LedgerListed, self.inner.listed(after, limit)).await
-    }
-
-    async fn unreadable(&self) -> Result<Unreadable, LedgerError> {
-        self.inner.unreadable().await
-    }
-
-    async fn taken(&self) -> Result<Taken, LedgerError> {
-        self.inner.taken().await
-    }
-
-    async fn owner_memory(&self, owner: &Owner) -> Result<OwnerMemory, LedgerError> {
-        self.inner.owner_memory(owner).await
-    }
-
-    async fn stored(&self, least_bytes: u64) -> Result<BTreeMap<String, Stored>, LedgerError> {
-        self.inner.stored(least_bytes).await
-    }
-
-    async fn count_by_state(&self) -> Result<BTreeMap<&'static str, u64>, LedgerError> {
-        self.inner.count_by_state().await
-    }
-
-    async fn cluster(&self) -> Result<Option<String>, LedgerError> {
-        self.inner.cluster().await
-    }
-
-    async fn remember_cluster(&self, uid: Option<String>) -> Result<(), LedgerError> {
-        self.inner.remember_cluster(uid).await
-    }
-
-    async fn watched(&self) -> Result<Vec<WatchScope>, LedgerError> {
-        self.inner.watched().await
-    }
-
-    async fn remember_watched(&self, scopes: Vec<WatchScope>) -> Result<(), LedgerError> {
-        self.faults.of_ledger(Step::LedgerRememberWatched, self.inner.remember_watched(scopes)).await
-    }
-
-    async fn strays(&self) -> Result<Vec<Stray>, LedgerError> {
-        self.inner.strays().await
-    }
-
-    async fn note_strays(&self, found: Vec<Stray>, gone: Vec<BlobKey>) -> Result<(), LedgerError> {
-        self.inner.note_strays(found, gone).await
-    }
-
-    async fn close(&self) {
-        self.inner.close().await;
-    }
-}
-
 /// What is on a disk whose free bytes a test says.
 pub const USED_BY_OTHERS: u64 = 1_000_000;
 
@@ -446,6 +254,14 @@ impl BlobStore for FaultyStore {
 
     fn list(&self) -> BoxStream<'_, Result<(BlobKey, BlobFacts), StoreError>> {
         self.inner.blobs.list()
+    }
+
+    async fn stamp(&self) -> Result<Option<Stamp>, StoreError> {
+        self.inner.blobs.stamp().await
+    }
+
+    async fn replace_stamp(&self, seen: Option<Stamp>, by: Stamp) -> Result<bool, StoreError> {
+        self.faults.of_store(Step::StoreReplaceStamp, self.inner.blobs.replace_stamp(seen, by)).await
     }
 
     async fn check(&self) -> Result<(), StoreError> {

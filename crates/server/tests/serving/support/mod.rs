@@ -2,6 +2,7 @@
 
 pub mod app;
 pub mod faults;
+pub mod faulty_ledger;
 pub mod owners;
 pub mod two_servers;
 pub mod watched;

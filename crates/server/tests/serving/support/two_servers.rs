@@ -24,7 +24,8 @@ use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
 use super::app::{Options, change_ledger};
-use super::faults::{Faults, FaultyLedger, FaultyStore, Side, Step, Stop};
+use super::faults::{Faults, FaultyStore, Side, Step, Stop};
+use super::faulty_ledger::FaultyLedger;
 
 pub const BUNDLE: &[u8] = b"jars that must not get lost";
 pub const SIDES: [Side; 2] = [Side::Before, Side::After];
@@ -83,7 +84,8 @@ impl SharedData {
         let storage =
             if self.storage.disk.is_some() { Storage::on_disk(store) } else { Storage::elsewhere(store) };
         let clock = Arc::clone(&self.clock) as _;
-        let staging = Staging::open(Arc::new(ledger), storage, clock, limits, Metrics::new()).await.unwrap();
+        let opened = Staging::open(Arc::new(ledger), storage, clock, limits, Metrics::new(), None).await;
+        let staging = opened.unwrap();
         Server { staging, faults }
     }
 

@@ -36,6 +36,7 @@ pub(super) fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(sweep))
         .routes(routes!(status::status))
         .routes(routes!(status::accept_cluster))
+        .routes(routes!(status::resume_deletions))
 }
 
 /// Get all that is known of one resource, or of its tombstone.

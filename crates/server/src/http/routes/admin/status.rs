@@ -13,7 +13,8 @@ use crate::http::proxies::Sender;
 use crate::http::state::AppState;
 use crate::owners::{ClusterIdentity, NoAnswer, WatchReport};
 use cloakroom_core::protocol::admin::{
-    AcceptedCluster, ClusterStatus, ServerLimits, ServerStatus, UnreadableResource, WatchStatus,
+    AcceptedCluster, ClusterStatus, ResumedDeletions, ServerLimits, ServerStatus, UnreadableResource,
+    WatchStatus,
 };
 use cloakroom_core::protocol::problem::Code;
 use cloakroom_core::protocol::status::ClusterMatch;
@@ -43,6 +44,7 @@ pub(super) async fn status(
         now: state.staging.clock().now(),
         owners_asked: state.owners.are_asked_for(),
         cluster: cluster(state.identity.last()),
+        ledger_behind: state.staging.is_behind(),
         unreadable_resources: set_aside.count as u64,
         damaged_ids: set_aside.damaged_ids as u64,
         unreadable: set_aside.first.into_iter().map(unreadable).collect(),
@@ -115,6 +117,31 @@ pub(super) async fn accept_cluster(
         tracing::warn!(cluster = named, known_before = before, by, %peer, proxy, "the admin accepted the cluster");
     }
     Ok(Json(AcceptedCluster { known: now, known_before: before }))
+}
+
+/// Let sweeps delete again, although the ledger is an earlier copy than the one that its store has seen.
+#[utoipa::path(
+    post, path = "/admin/v1/resume-deletions", operation_id = "resumeDeletions", tag = "admin", security(("adminToken" = [])),
+    responses(
+        (status = 200, description = "sweeps delete", body = ResumedDeletions),
+        (status = 401, description = "unauthorized: no admin token, or the wrong one"),
+        (status = 403, description = "admin-off: this server has no --admin-token-file"),
+        (status = 500, description = "internal: the store belongs to another ledger now"),
+        (status = 503, description = "overloaded, not-writable"),
+        (status = 507, description = "insufficient-storage: the disk is full"),
+    )
+)]
+pub(super) async fn resume_deletions(
+    admin: Administrator,
+    State(state): State<AppState>,
+) -> Result<Json<ResumedDeletions>, ApiError> {
+    let was_behind = state.staging.resume_deletions().await?;
+    if was_behind {
+        let Administrator { name: by, sender: Sender { address: peer, proxy }, .. } = admin;
+        let (by, proxy) = (by.as_deref(), proxy.map(display));
+        tracing::warn!(by, %peer, proxy, "the admin lets sweeps delete again, although the ledger is an earlier copy");
+    }
+    Ok(Json(ResumedDeletions { was_behind }))
 }
 
 impl From<NotAccepted> for ApiError {

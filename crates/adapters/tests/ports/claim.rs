@@ -1,0 +1,52 @@
+//! What a ledger knows of its store, and how much it has changed.
+
+use cloakroom_storage::ledger::Authority;
+use cloakroom_storage::stamp::{Claim, ClaimState, Installation, Stamp};
+
+use super::ledger::in_sqlite;
+use super::rows::{AnyLedger, at, deleting, lease_of, new_id, pending};
+
+suite!(
+    sqlite, super::in_sqlite:
+    what_it_knows_of_its_store_is_durable,
+    each_change_is_counted_and_a_claim_is_none,
+);
+
+fn claim(number: u64, state: ClaimState) -> Claim {
+    let random = &mut rand::rng();
+    Claim { stamp: Stamp::new(Installation::generate(random), number, random), state }
+}
+
+async fn what_it_knows_of_its_store_is_durable(open: impl AsyncFn() -> AnyLedger) {
+    assert_eq!(open().await.claim().await.unwrap(), None);
+    for (number, state) in [(1, ClaimState::Begun), (1, ClaimState::Made), (u64::MAX, ClaimState::Behind)] {
+        let claim = claim(number, state);
+        open().await.write_claim(claim).await.unwrap();
+        assert_eq!(open().await.claim().await.unwrap(), Some(claim));
+    }
+}
+
+async fn each_change_is_counted_and_a_claim_is_none(open: impl AsyncFn() -> AnyLedger) {
+    let ledger = open().await;
+    let mut before = ledger.changes();
+    let mut has_changed = async |what: &str, expected: bool| {
+        let now = ledger.changes();
+        assert_eq!(now > before, expected, "{what}");
+        before = now;
+    };
+    let id = new_id();
+    ledger.begin(pending(id), lease_of(id), &[]).await.unwrap();
+    has_changed("an upload", true).await;
+    ledger.abandon(id, Authority::Uploader(lease_of(id))).await.unwrap().unwrap();
+    ledger.finish_abandoned(id, None).await.unwrap();
+    has_changed("the end of an upload", true).await;
+    ledger.write_claim(claim(1, ClaimState::Made)).await.unwrap();
+    ledger.find(id).await.unwrap();
+    ledger.mark_used(id, at(1)).await.unwrap();
+    ledger.note_strays(Vec::new(), Vec::new()).await.unwrap();
+    has_changed("a claim, and what changes no row", false).await;
+    let id = deleting(&ledger).await;
+    has_changed("a deletion that is decided", true).await;
+    ledger.finish_deletion(id).await.unwrap();
+    has_changed("its end", true).await;
+}

@@ -1,0 +1,288 @@
+//! Ledger and store belong together: the start checks it, and before the cleaner deletes anything it writes a new stamp into
+//! both. So a ledger that is an earlier copy, or that has another store, deletes nothing.
+
+use std::sync::Weak;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use tokio::sync::Mutex;
+
+use super::{AccessError, Parts, Staging};
+use crate::ledger::{Authority, Ledger, LedgerError};
+use crate::stamp::{Claim, ClaimState, Installation, Stamp};
+use crate::store::{BlobStore, StoreError};
+use cloakroom_core::metrics::Metrics;
+use cloakroom_core::text::chain;
+
+/// How often a stamp is written if the ledger has changed. A copy of the ledger that is older than this is known to be one.
+const STAMP_INTERVAL: Duration = Duration::from_mins(1);
+
+/// Ledger and store do not belong together, or could not be asked whether they do.
+#[derive(Debug, thiserror::Error)]
+pub enum ClaimError {
+    /// Another ledger has claimed the store.
+    #[error(
+        "this store belongs to another ledger: the store has the id {store}, and {}; nothing was changed; put the ledger of this \
+         store back, or name the right store; to keep both as they are and use them together, start once with \
+         --adopt-store {store}: what the ledger does not know then stays as a stray for --stray-age",
+        ledger_id(*.ledger, *.knows)
+    )]
+    OtherLedger {
+        /// The installation that the store belongs to.
+        store: Installation,
+        /// The installation that the ledger belongs to; `None` if it never had a store.
+        ledger: Option<Installation>,
+        /// How many resources the ledger knows.
+        knows: u64,
+    },
+    /// The ledger has claimed a store, and this one was never claimed.
+    #[error(
+        "this store {}, and {}; nothing was changed; name the store that has its bundles, or put them back; to go on \
+         without them, start once with --adopt-store {ledger}",
+        if *.is_empty { "is empty" } else { "has no id" }, ledger_id(Some(*.ledger), *.knows)
+    )]
+    OtherStore {
+        /// The installation that the ledger belongs to.
+        ledger: Installation,
+        /// How many resources the ledger knows.
+        knows: u64,
+        /// Whether there is no bundle in the store.
+        is_empty: bool,
+    },
+    /// The ledger could not be read or written.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// The stamp of the store could not be read.
+    #[error("cannot read which ledger the store belongs to")]
+    Store(#[source] StoreError),
+}
+
+fn ledger_id(id: Option<Installation>, knows: u64) -> String {
+    let resources = if knows == 1 { "1 resource".to_owned() } else { format!("{knows} resources") };
+    match id {
+        Some(id) => format!("the ledger has the id {id} and knows {resources}"),
+        None => format!("the ledger has none and knows {resources}"),
+    }
+}
+
+/// What this process knows of both stamps.
+pub(super) struct Claims {
+    state: Mutex<Stamps>,
+    is_behind: AtomicBool,
+    metrics: Metrics,
+}
+
+struct Stamps {
+    own: Claim,
+    /// What the store was seen to have.
+    seen: Option<Stamp>,
+    /// Whether this sweep has shown already that no other ledger has the store.
+    is_confirmed: bool,
+    /// How much the ledger had changed at the last stamp.
+    changes: u64,
+}
+
+impl Claims {
+    /// Compares the stamps of both. A ledger and a store without one claim each other, and a claim that was cut is finished.
+    /// `adopt` is the id that an earlier start has printed.
+    pub(super) async fn check(
+        ledger: &dyn Ledger,
+        blobs: &dyn BlobStore,
+        adopt: Option<Installation>,
+        metrics: Metrics,
+    ) -> Result<Self, ClaimError> {
+        let (own, seen) = (ledger.claim().await?, blobs.stamp().await.map_err(ClaimError::Store)?);
+        let knows = ledger.taken().await?.resources;
+        let begin = |installation| {
+            let stamp = Stamp::new(installation, 0, &mut rand::rng());
+            Claim { stamp, state: ClaimState::Begun }
+        };
+        let own = match (own, seen) {
+            (None, None) => begin(Installation::generate(&mut rand::rng())),
+            (Some(own), None) if own.state == ClaimState::Begun => own,
+            (Some(own), None) if adopt == Some(own.stamp.installation) => {
+                Claim { state: ClaimState::Begun, ..own }
+            }
+            (Some(own), None) => {
+                let is_empty = blobs.list().next().await.is_none();
+                return Err(ClaimError::OtherStore { ledger: own.stamp.installation, knows, is_empty });
+            }
+            (Some(own), Some(seen)) if own.stamp.installation == seen.installation => {
+                let is_behind = own.state == ClaimState::Behind || own.stamp.is_behind(&seen);
+                Claim { state: if is_behind { ClaimState::Behind } else { ClaimState::Made }, ..own }
+            }
+            (_, Some(seen)) if adopt == Some(seen.installation) && knows == 0 => begin(seen.installation),
+            // Its rows may be older than what the store has been through since.
+            (_, Some(seen)) if adopt == Some(seen.installation) => {
+                Claim { state: ClaimState::Behind, ..begin(seen.installation) }
+            }
+            (own, Some(seen)) => {
+                let ledger = own.map(|own| own.stamp.installation);
+                return Err(ClaimError::OtherLedger { store: seen.installation, ledger, knows });
+            }
+        };
+        let changes = ledger.changes();
+        let stamps = Stamps { own, seen, is_confirmed: false, changes };
+        let claims = Self { state: Mutex::new(stamps), is_behind: AtomicBool::new(false), metrics };
+        claims.tell(own.state == ClaimState::Behind);
+        Ok(claims)
+    }
+
+    fn tell(&self, is_behind: bool) {
+        self.is_behind.store(is_behind, Ordering::Relaxed);
+        self.metrics.ledger_behind(is_behind);
+    }
+
+    /// Whether the ledger is an earlier copy.
+    pub(super) fn is_behind(&self) -> bool {
+        self.is_behind.load(Ordering::Relaxed)
+    }
+}
+
+impl Staging {
+    /// Whether the ledger is an earlier copy than the one that the store has seen. Then the cleaner deletes nothing.
+    pub fn is_behind(&self) -> bool {
+        self.parts.claims.is_behind()
+    }
+
+    /// Lets the cleaner delete again although the ledger is an earlier copy, by a stamp above both. Returns `false` if it was
+    /// none.
+    pub async fn resume_deletions(&self) -> Result<bool, AccessError> {
+        let mut stamps = self.parts.claims.state.lock().await;
+        if stamps.own.state != ClaimState::Behind {
+            return Ok(false);
+        }
+        let seen = self.parts.storage.blobs.stamp().await?;
+        if seen.is_some_and(|seen| seen.installation != stamps.own.stamp.installation) {
+            return Err(StoreError::Fault("the store belongs to another ledger now".into()).into());
+        }
+        stamps.seen = seen;
+        self.parts.write_stamp(&mut stamps).await
+    }
+}
+
+impl Parts {
+    /// Finishes a claim that was begun. If nothing can be written now, the first sweep that deletes something tries again.
+    pub(super) async fn finish_claim(&self) {
+        let mut stamps = self.claims.state.lock().await;
+        let done = match stamps.own.state {
+            ClaimState::Begun => self.write_stamp(&mut stamps).await.map(drop),
+            ClaimState::Behind => self.become_behind(&mut stamps).await,
+            ClaimState::Made => Ok(()),
+        };
+        if let Err(error) = done {
+            tracing::warn!(error = %chain(&error), "could not write down that ledger and store belong together");
+        }
+    }
+
+    /// Called before each sweep: the next deletion needs a new stamp.
+    pub(super) async fn begin_batch(&self) {
+        self.claims.state.lock().await.is_confirmed = false;
+    }
+
+    /// Whether `by` may remove what it has decided about. The cleaner must show that no other ledger has the store.
+    pub(super) async fn may_remove(&self, by: Authority) -> Result<bool, AccessError> {
+        if !matches!(by, Authority::Cleaner(_)) {
+            return Ok(true);
+        }
+        let mut stamps = self.claims.state.lock().await;
+        if stamps.own.state == ClaimState::Behind || stamps.is_confirmed {
+            return Ok(stamps.own.state != ClaimState::Behind);
+        }
+        stamps.is_confirmed = self.write_stamp(&mut stamps).await?;
+        Ok(stamps.is_confirmed)
+    }
+
+    /// Writes a stamp if the ledger has changed since the last one.
+    async fn stamp_changes(&self) -> Result<(), AccessError> {
+        let mut stamps = self.claims.state.lock().await;
+        if stamps.own.state == ClaimState::Behind || stamps.changes == self.ledger.changes() {
+            return Ok(());
+        }
+        self.write_stamp(&mut stamps).await.map(drop)
+    }
+
+    /// Writes a stamp above both, first into the ledger and then into the store. Returns `false` if the store has another
+    /// one than it was seen to have: then another ledger has gone on with it, and this one is behind.
+    async fn write_stamp(&self, stamps: &mut Stamps) -> Result<bool, AccessError> {
+        let own = stamps.own.stamp;
+        let above = own.number.max(stamps.seen.map_or(0, |seen| seen.number));
+        let stamp = Stamp::new(own.installation, above.saturating_add(1), &mut rand::rng());
+        let state = if stamps.seen.is_some() { ClaimState::Made } else { ClaimState::Begun };
+        self.write_claim(Claim { stamp, state }).await?;
+        stamps.own = Claim { stamp, state };
+        if !self.replace_stamp(stamps.seen, stamp).await? {
+            let there = self.storage.blobs.stamp().await?;
+            // The stamp before may be there, although the answer was an error.
+            if there != Some(own) {
+                self.become_behind(stamps).await?;
+                return Ok(false);
+            }
+            stamps.seen = there;
+            if !self.replace_stamp(there, stamp).await? {
+                self.become_behind(stamps).await?;
+                return Ok(false);
+            }
+        }
+        stamps.seen = Some(stamp);
+        if state != ClaimState::Made {
+            stamps.own.state = ClaimState::Made;
+            self.write_claim(stamps.own).await?;
+        }
+        stamps.changes = self.ledger.changes();
+        self.claims.tell(false);
+        Ok(true)
+    }
+
+    /// Writes down that the ledger is behind, so that a restart knows it too.
+    async fn become_behind(&self, stamps: &mut Stamps) -> Result<(), AccessError> {
+        stamps.own.state = ClaimState::Behind;
+        self.claims.tell(true);
+        tracing::error!(
+            "the ledger is an earlier copy than the one that this store has seen, or something else has changed the store: \
+             what is staged is served and uploads are taken, but no sweep deletes anything; put the newer ledger back, or \
+             let this one go on with cloakroom resume-deletions"
+        );
+        self.write_claim(stamps.own).await
+    }
+
+    /// On a full disk the reserve is for this too, because deletions make room.
+    async fn write_claim(&self, claim: Claim) -> Result<(), AccessError> {
+        match self.ledger.write_claim(claim).await {
+            Err(LedgerError::Full) => {
+                self.give_up_reserve().await?;
+                Ok(self.ledger.write_claim(claim).await?)
+            }
+            written => Ok(written?),
+        }
+    }
+
+    /// A failure is none of a single resource, because without a stamp no other one can go either.
+    async fn replace_stamp(&self, seen: Option<Stamp>, by: Stamp) -> Result<bool, AccessError> {
+        let blobs = &self.storage.blobs;
+        let mut replaced = blobs.replace_stamp(seen, by).await;
+        if let Err(StoreError::Full { .. }) = replaced {
+            self.give_up_reserve().await?;
+            replaced = blobs.replace_stamp(seen, by).await;
+        }
+        replaced.map_err(|error| match AccessError::from(error) {
+            AccessError::Denied(cause) => AccessError::NotWritable(cause),
+            AccessError::Store(error @ (StoreError::Fault(_) | StoreError::Full { .. })) => {
+                AccessError::NotWritable(error.into())
+            }
+            error => error,
+        })
+    }
+}
+
+/// Writes stamps until the server is closed.
+pub(super) async fn keep_stamping(parts: Weak<Parts>) {
+    loop {
+        tokio::time::sleep(STAMP_INTERVAL).await;
+        let Some(parts) = parts.upgrade() else { return };
+        if let Err(error) = parts.stamp_changes().await {
+            tracing::warn!(error = %chain(&error), "could not write the stamp of ledger and store; trying again in a minute");
+        }
+    }
+}
