@@ -265,3 +265,24 @@ async fn an_adopted_store_is_used_and_what_is_not_known_to_belong_together_delet
 async fn one_that_ends(app: &TestApp) -> Ticket {
     app.ticket(app.put(TTL, "other").send().await.unwrap()).await
 }
+
+#[tokio::test]
+async fn stamps_that_the_store_did_not_take_leave_no_ledger_ahead_of_another_one() {
+    let app = TestApp::start().await;
+    app.ticket(app.put(TTL, "due").send().await.unwrap()).await;
+    app.clock.advance(Duration::from_hours(2));
+    app.faults.set(Step::StoreReplaceStamp, Fault::FailBefore);
+    for _ in 0..5 {
+        assert!(app.try_sweep().await.is_err());
+    }
+    let (directory, clock) = app.end().await;
+    // Meanwhile a server with a copy of this ledger has written the next stamp.
+    let stamp = directory.path().join("bundles/stamp");
+    let text = fs::read_to_string(&stamp).unwrap();
+    let parts: Vec<&str> = text.split_whitespace().collect();
+    let next = parts[1].parse::<u64>().unwrap() + 1;
+    fs::write(&stamp, format!("{} {next} 0123456789abcdef\n", parts[0])).unwrap();
+    let app = TestApp::start_on(directory, clock, Options::default()).await;
+    assert_eq!(app.metric("ledger_behind").await, "1");
+    assert_eq!((app.sweep().await.expired, app.files().len()), (0, 1));
+}

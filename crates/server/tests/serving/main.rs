@@ -10,6 +10,7 @@ mod admin;
 mod auth;
 mod claims;
 mod contract;
+mod crash_points;
 mod crashes;
 mod damaged_rows;
 mod downloads;

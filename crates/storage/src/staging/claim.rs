@@ -54,7 +54,10 @@ pub enum ClaimError {
     #[error(transparent)]
     Ledger(#[from] LedgerError),
     /// The stamp of the store could not be read.
-    #[error("cannot read which ledger the store belongs to")]
+    #[error(
+        "cannot read which ledger the bundles belong to; if that file is damaged, docs/run.md says what to do (a lost or \
+         damaged ledger)"
+    )]
     Store(#[source] StoreError),
 }
 
@@ -153,7 +156,7 @@ impl Staging {
         if stamps.own.state != ClaimState::Behind {
             return Ok(false);
         }
-        let seen = self.parts.storage.blobs.stamp().await?;
+        let seen = self.parts.stamp_there().await?;
         if seen.is_some_and(|seen| seen.installation != stamps.own.stamp.installation) {
             return Err(StoreError::Fault("the store belongs to another ledger now".into()).into());
         }
@@ -203,32 +206,31 @@ impl Parts {
         self.write_stamp(&mut stamps).await.map(drop)
     }
 
-    /// Writes a stamp above both, first into the ledger and then into the store. Returns `false` if the store has another
-    /// one than it was seen to have: then another ledger has gone on with it, and this one is behind.
+    /// Writes the next stamp, first into the ledger and then into the store. If it is in the ledger already, its answer got lost,
+    /// and it is written again: a ledger is never more than one stamp ahead of what it has seen. Returns `false` if the store
+    /// has another one: then another ledger has gone on with it, and this one is behind.
     async fn write_stamp(&self, stamps: &mut Stamps) -> Result<bool, AccessError> {
-        let own = stamps.own.stamp;
-        let above = own.number.max(stamps.seen.map_or(0, |seen| seen.number));
-        let stamp = Stamp::new(own.installation, above.saturating_add(1), &mut rand::rng());
+        let (own, seen) = (stamps.own.stamp, stamps.seen.map_or(0, |seen| seen.number));
+        let stamp = if own.number > seen {
+            own
+        } else {
+            Stamp::new(own.installation, seen.saturating_add(1), &mut rand::rng())
+        };
         let state = if stamps.seen.is_some() { ClaimState::Made } else { ClaimState::Begun };
-        self.write_claim(Claim { stamp, state }).await?;
-        stamps.own = Claim { stamp, state };
-        if !self.replace_stamp(stamps.seen, stamp).await? {
-            let there = self.storage.blobs.stamp().await?;
-            // The stamp before may be there, although the answer was an error.
-            if there != Some(own) {
-                self.become_behind(stamps).await?;
-                return Ok(false);
-            }
-            stamps.seen = there;
-            if !self.replace_stamp(there, stamp).await? {
-                self.become_behind(stamps).await?;
-                return Ok(false);
-            }
+        let next = Claim { stamp, state };
+        if stamps.own != next {
+            self.write_claim(next).await?;
+            stamps.own = next;
+        }
+        if !self.replace_stamp(stamps.seen, stamp).await? && self.stamp_there().await? != Some(stamp) {
+            self.become_behind(stamps).await?;
+            return Ok(false);
         }
         stamps.seen = Some(stamp);
         if state != ClaimState::Made {
-            stamps.own.state = ClaimState::Made;
-            self.write_claim(stamps.own).await?;
+            let made = Claim { stamp, state: ClaimState::Made };
+            self.write_claim(made).await?;
+            stamps.own = made;
         }
         stamps.changes = self.ledger.changes();
         self.claims.tell(false);
@@ -258,7 +260,6 @@ impl Parts {
         }
     }
 
-    /// A failure is none of a single resource, because without a stamp no other one can go either.
     async fn replace_stamp(&self, seen: Option<Stamp>, by: Stamp) -> Result<bool, AccessError> {
         let blobs = &self.storage.blobs;
         let mut replaced = blobs.replace_stamp(seen, by).await;
@@ -266,13 +267,22 @@ impl Parts {
             self.give_up_reserve().await?;
             replaced = blobs.replace_stamp(seen, by).await;
         }
-        replaced.map_err(|error| match AccessError::from(error) {
-            AccessError::Denied(cause) => AccessError::NotWritable(cause),
-            AccessError::Store(error @ (StoreError::Fault(_) | StoreError::Full { .. })) => {
-                AccessError::NotWritable(error.into())
-            }
-            error => error,
-        })
+        replaced.map_err(of_all)
+    }
+
+    async fn stamp_there(&self) -> Result<Option<Stamp>, AccessError> {
+        self.storage.blobs.stamp().await.map_err(of_all)
+    }
+}
+
+/// The error of a stamp is none of a single resource, because without a stamp no other one can go either.
+fn of_all(error: StoreError) -> AccessError {
+    match AccessError::from(error) {
+        AccessError::Denied(cause) => AccessError::NotWritable(cause),
+        AccessError::Store(error @ (StoreError::Fault(_) | StoreError::Full { .. })) => {
+            AccessError::NotWritable(error.into())
+        }
+        error => error,
     }
 }
 

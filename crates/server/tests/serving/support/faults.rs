@@ -13,9 +13,12 @@ use cloakroom_storage::store::{
     Begun, BlobFacts, BlobStore, BlobStream, BlobWriter, LocalDisk, Space, Storage, StoreError,
 };
 use cloakroom_testing::wait::BOUND;
-use futures_util::stream::BoxStream;
+use futures_util::stream::{self, BoxStream};
+use futures_util::{StreamExt as _, TryStreamExt as _};
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::timeout;
+
+use super::points::{Point, Points};
 
 /// A step of ledger or store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,6 +56,9 @@ pub enum Step {
     LedgerDiscard,
     LedgerWriteClaim,
     StoreReplaceStamp,
+    /// Those that no test names.
+    LedgerOther,
+    StoreOther,
     /// Asked only with a cluster.
     LedgerRememberWatched,
 }
@@ -108,6 +114,7 @@ pub struct Faults {
     stops: Arc<Mutex<BTreeMap<(Step, Side), Stop>>>,
     pub(super) renewal: Arc<Notify>,
     aborted: Arc<Mutex<Vec<Option<UploadHandle>>>>,
+    pub points: Points,
 }
 
 impl Faults {
@@ -154,9 +161,15 @@ impl Faults {
         step: Step,
         work: impl Future<Output = Result<T, LedgerError>>,
     ) -> Result<T, LedgerError> {
+        let point = self.points.next().await;
         self.reach(step, Side::Before).await;
         self.ledger_before(step)?;
         let done = work.await?;
+        match point {
+            Some(Point::After) => self.points.end().await,
+            Some(Point::Lost) => return Err(LedgerError::Unavailable(Arc::new(lost()))),
+            _ => {}
+        }
         self.reach(step, Side::After).await;
         self.ledger_after(step, done)
     }
@@ -166,9 +179,15 @@ impl Faults {
         step: Step,
         work: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
+        let point = self.points.next().await;
         self.reach(step, Side::Before).await;
         self.store_before(step)?;
         let done = work.await?;
+        match point {
+            Some(Point::After) => self.points.end().await,
+            Some(Point::Lost) => return Err(StoreError::Unavailable(lost().into())),
+            _ => {}
+        }
         self.reach(step, Side::After).await;
         self.store_after(step, done)
     }
@@ -205,6 +224,10 @@ impl Faults {
     fn store_after<T>(&self, step: Step, done: T) -> Result<T, StoreError> {
         if self.at(step) == Some(Fault::FailAfter) { Err(broken()) } else { Ok(done) }
     }
+}
+
+fn lost() -> std::io::Error {
+    std::io::Error::other("the answer was lost")
 }
 
 fn broken() -> StoreError {
@@ -249,15 +272,16 @@ impl BlobStore for FaultyStore {
     }
 
     async fn facts(&self, key: BlobKey) -> Result<Option<BlobFacts>, StoreError> {
-        self.inner.blobs.facts(key).await
+        self.faults.of_store(Step::StoreOther, self.inner.blobs.facts(key)).await
     }
 
     fn list(&self) -> BoxStream<'_, Result<(BlobKey, BlobFacts), StoreError>> {
-        self.inner.blobs.list()
+        let listed = async { Ok(self.inner.blobs.list()) };
+        stream::once(self.faults.of_store(Step::StoreOther, listed)).try_flatten().boxed()
     }
 
     async fn stamp(&self) -> Result<Option<Stamp>, StoreError> {
-        self.inner.blobs.stamp().await
+        self.faults.of_store(Step::StoreOther, self.inner.blobs.stamp()).await
     }
 
     async fn replace_stamp(&self, seen: Option<Stamp>, by: Stamp) -> Result<bool, StoreError> {
@@ -286,7 +310,7 @@ impl LocalDisk for FaultyStore {
     }
 
     async fn arriving(&self) -> Result<Vec<BlobKey>, StoreError> {
-        self.disk().arriving().await
+        self.faults.of_store(Step::StoreOther, self.disk().arriving()).await
     }
 
     async fn release_reserve(&self) -> Result<(), StoreError> {

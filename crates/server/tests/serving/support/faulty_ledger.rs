@@ -100,11 +100,11 @@ impl Ledger for FaultyLedger {
     }
 
     async fn forget_tombstones(&self, before: Timestamp) -> Result<u64, LedgerError> {
-        self.inner.forget_tombstones(before).await
+        self.faults.of_ledger(Step::LedgerOther, self.inner.forget_tombstones(before)).await
     }
 
     async fn trim_tombstones(&self, most: u64) -> Result<u64, LedgerError> {
-        self.inner.trim_tombstones(most).await
+        self.faults.of_ledger(Step::LedgerOther, self.inner.trim_tombstones(most)).await
     }
 
     async fn discard(&self, id: ResourceId, by: Authority) -> Result<bool, LedgerError> {
@@ -124,11 +124,11 @@ impl Ledger for FaultyLedger {
     }
 
     async fn uploaders(&self, ids: &[ResourceId]) -> Result<BTreeMap<ResourceId, String>, LedgerError> {
-        self.inner.uploaders(ids).await
+        self.faults.of_ledger(Step::LedgerOther, self.inner.uploaders(ids)).await
     }
 
     async fn tombstones(&self, after: Option<ResourceId>, limit: u32) -> Result<Vec<Resource>, LedgerError> {
-        self.inner.tombstones(after, limit).await
+        self.faults.of_ledger(Step::LedgerOther, self.inner.tombstones(after, limit)).await
     }
 
     async fn ids_in(
@@ -145,7 +145,7 @@ impl Ledger for FaultyLedger {
     }
 
     async fn load(&self, least_bytes: u64) -> Result<(), LedgerError> {
-        self.inner.load(least_bytes).await
+        self.faults.of_ledger(Step::LedgerOther, self.inner.load(least_bytes)).await
     }
 
     async fn refresh(&self, thorough: bool) -> Result<(), LedgerError> {
@@ -157,35 +157,35 @@ impl Ledger for FaultyLedger {
     }
 
     async fn unreadable(&self) -> Result<Unreadable, LedgerError> {
-        self.inner.unreadable().await
+        self.faults.of_ledger(Step::LedgerOther, self.inner.unreadable()).await
     }
 
     async fn taken(&self) -> Result<Taken, LedgerError> {
-        self.inner.taken().await
+        self.faults.of_ledger(Step::LedgerOther, self.inner.taken()).await
     }
 
     async fn owner_memory(&self, owner: &Owner) -> Result<OwnerMemory, LedgerError> {
-        self.inner.owner_memory(owner).await
+        self.faults.of_ledger(Step::LedgerOther, self.inner.owner_memory(owner)).await
     }
 
     async fn stored(&self, least_bytes: u64) -> Result<BTreeMap<String, Stored>, LedgerError> {
-        self.inner.stored(least_bytes).await
+        self.faults.of_ledger(Step::LedgerOther, self.inner.stored(least_bytes)).await
     }
 
     async fn count_by_state(&self) -> Result<BTreeMap<&'static str, u64>, LedgerError> {
-        self.inner.count_by_state().await
+        self.faults.of_ledger(Step::LedgerOther, self.inner.count_by_state()).await
     }
 
     async fn cluster(&self) -> Result<Option<String>, LedgerError> {
-        self.inner.cluster().await
+        self.faults.of_ledger(Step::LedgerOther, self.inner.cluster()).await
     }
 
     async fn remember_cluster(&self, uid: Option<String>) -> Result<(), LedgerError> {
-        self.inner.remember_cluster(uid).await
+        self.faults.of_ledger(Step::LedgerOther, self.inner.remember_cluster(uid)).await
     }
 
     async fn watched(&self) -> Result<Vec<WatchScope>, LedgerError> {
-        self.inner.watched().await
+        self.faults.of_ledger(Step::LedgerOther, self.inner.watched()).await
     }
 
     async fn remember_watched(&self, scopes: Vec<WatchScope>) -> Result<(), LedgerError> {
@@ -193,15 +193,15 @@ impl Ledger for FaultyLedger {
     }
 
     async fn strays(&self) -> Result<Vec<Stray>, LedgerError> {
-        self.inner.strays().await
+        self.faults.of_ledger(Step::LedgerOther, self.inner.strays()).await
     }
 
     async fn note_strays(&self, found: Vec<Stray>, gone: Vec<BlobKey>) -> Result<(), LedgerError> {
-        self.inner.note_strays(found, gone).await
+        self.faults.of_ledger(Step::LedgerOther, self.inner.note_strays(found, gone)).await
     }
 
     async fn claim(&self) -> Result<Option<Claim>, LedgerError> {
-        self.inner.claim().await
+        self.faults.of_ledger(Step::LedgerOther, self.inner.claim()).await
     }
 
     async fn write_claim(&self, claim: Claim) -> Result<(), LedgerError> {

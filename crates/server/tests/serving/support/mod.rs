@@ -4,6 +4,7 @@ pub mod app;
 pub mod faults;
 pub mod faulty_ledger;
 pub mod owners;
+pub mod points;
 pub mod two_servers;
 pub mod watched;
 

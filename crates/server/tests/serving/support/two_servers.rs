@@ -14,8 +14,8 @@ use cloakroom_core::resource::{
 use cloakroom_storage::ledger::{Authority, Ledger};
 use cloakroom_storage::store::{MemoryStore, Storage, StoreError};
 use cloakroom_storage::{
-    AccessError, Download, Limits, NewUpload, Recovered, Share, Staged, Staging, StraysGo, Terms, Upload,
-    UploadError,
+    AccessError, ClaimError, Download, Limits, NewUpload, Recovered, Share, Staged, Staging, StraysGo, Terms,
+    Upload, UploadError,
 };
 use cloakroom_testing::clock::ManualClock;
 use cloakroom_testing::wait::until;
@@ -74,7 +74,11 @@ impl SharedData {
     }
 
     pub async fn server_with(&self, limits: Limits) -> Server {
-        let faults = Faults::default();
+        self.opened(&Faults::default(), limits).await.unwrap()
+    }
+
+    /// A server that may not start.
+    pub async fn opened(&self, faults: &Faults, limits: Limits) -> Result<Server, ClaimError> {
         let ledger = FaultyLedger { inner: Arc::clone(&self.ledger), faults: faults.clone() };
         let store = Arc::new(FaultyStore {
             inner: self.storage.clone(),
@@ -85,8 +89,14 @@ impl SharedData {
             if self.storage.disk.is_some() { Storage::on_disk(store) } else { Storage::elsewhere(store) };
         let clock = Arc::clone(&self.clock) as _;
         let opened = Staging::open(Arc::new(ledger), storage, clock, limits, Metrics::new(), None).await;
-        let staging = opened.unwrap();
-        Server { staging, faults }
+        Ok(Server { staging: opened?, faults: faults.clone() })
+    }
+
+    /// The same data after a restart: what the ledger had in memory only is gone.
+    pub async fn restarted(self) -> Self {
+        let path = self.folder.path().join("ledger.db");
+        let ledger = SqliteLedger::open_by(&path, Arc::clone(&self.clock) as _).await.unwrap();
+        Self { ledger: Arc::new(ledger), ..self }
     }
 
     pub async fn two(store: Store) -> (Self, Server, Server) {
