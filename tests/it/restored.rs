@@ -66,8 +66,10 @@ fn bundles(data: &Path) -> usize {
     folders.filter(|path| path.is_dir()).map(|path| fs::read_dir(path).unwrap().count()).sum()
 }
 
+const LEDGER: [&str; 3] = ["ledger.db", "ledger.db-wal", "ledger.db-shm"];
+
 fn move_ledger(from: &Path, to: &Path) {
-    for name in ["ledger.db", "ledger.db-wal", "ledger.db-shm"] {
+    for name in LEDGER {
         if from.join(name).exists() {
             fs::rename(from.join(name), to.join(name)).unwrap();
         }
@@ -94,6 +96,8 @@ async fn an_earlier_ledger_deletes_nothing_before_the_admin_says_so() {
     fs::rename(&copy, data.join("ledger.db")).unwrap();
     let mut server = serve(data);
     server.wait_for_log("the ledger is an earlier copy");
+    let swept = admin(data, &["clean"]);
+    assert!(String::from_utf8_lossy(&swept.stdout).contains("because the ledger is an earlier copy"));
     assert!(stderr(&admin(data, &["ls"])).contains("cloakroom resume-deletions"));
     for _ in 0..3 {
         admin(data, &["clean", "--strays"]);
@@ -129,6 +133,14 @@ async fn bundles_without_their_ledger_and_a_ledger_without_its_bundles_are_refus
     assert!(said.contains(shown.trim_end().strip_suffix('…').unwrap()), "{said}");
     assert!(refused(data, &["--adopt-store", "0123456789abcdef"]).contains(&id_in(&said)), "another id");
     assert_eq!(bundles(data), 10);
+    // Nothing was made that would be in the way of the ledger, once that is found.
+    let made = |name: &&str| data.join(name).exists();
+    assert_eq!(LEDGER.into_iter().filter(made).collect::<Vec<_>>(), [""; 0]);
+    move_ledger(aside.path(), data);
+    let mut server = serve(data);
+    assert_eq!(status(&server, &tickets[0]).await, 200);
+    stop(&mut server).await;
+    move_ledger(data, aside.path());
     let mut server = Cloakroom::serve(data, &["--no-kubernetes", "--adopt-store", &id_in(&said)]);
     let new = staged(&server, "").await;
     assert!(stderr(&admin(data, &["ls"])).contains("10 bundles"));

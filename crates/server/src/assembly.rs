@@ -72,7 +72,16 @@ impl Server {
     /// The future may be dropped at any point. That leaves no more than a crash, which the next start repairs.
     pub async fn start(parts: Parts, edge: &Edge) -> Result<Self, StartError> {
         let Parts { ledger, storage, clock, limits, metrics, .. } = parts;
-        let staging = Staging::open(ledger, storage, clock, limits, metrics.clone(), parts.adopt).await?;
+        let opened =
+            Staging::open(Arc::clone(&ledger), storage, clock, limits, metrics.clone(), parts.adopt).await;
+        let staging = match opened {
+            Ok(staging) => staging,
+            Err(error) => {
+                // A log that is left would be read into a ledger that is put into its place.
+                ledger.close().await;
+                return Err(error.into());
+            }
+        };
         let sweeper = Sweeper::new(staging.clone(), Arc::clone(&parts.owners), parts.policy);
         let (identity, judge, downloads) = (sweeper.identity(), sweeper.judge(), sweeper.downloads());
         let (cleaner, sweeps) = Cleaner::start(sweeper, parts.cleanup_interval, edge.shutdown().clone())

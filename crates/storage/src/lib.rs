@@ -15,5 +15,5 @@ pub use replaced::Replaced;
 pub use staging::{
     AccessError, CapacityLimits, ClaimError, Download, Forgotten, LEAST_CHARGE, Limits, NewUpload, NoRoom,
     Recovered, Share, ShareError, Staged, Staging, StraysGo, TOMBSTONE_LIFE, TOMBSTONES_FOR_EACH, Terms,
-    Upload, UploadError, owner_memory_bytes,
+    Upload, UploadError, check_new_ledger, owner_memory_bytes,
 };

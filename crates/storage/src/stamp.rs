@@ -31,6 +31,8 @@ pub struct NotAStamp;
 pub struct Claim {
     /// The stamp that the ledger wrote last.
     pub stamp: Stamp,
+    /// The one that the store had before; `None` if it had none.
+    pub before: Option<Stamp>,
     /// How far the claim has come.
     pub state: ClaimState,
 }
@@ -54,14 +56,23 @@ impl Installation {
 }
 
 impl Stamp {
+    /// A new stamp that is above `own` and `seen`, of the installation of `own`.
+    pub fn after(own: &Self, seen: Option<&Self>, random: &mut impl Rng) -> Self {
+        let above = own.number.max(seen.map_or(0, |seen| seen.number));
+        Self::new(own.installation, above.saturating_add(1), random)
+    }
+
     /// A stamp of `installation` with this number.
     pub fn new(installation: Installation, number: u64, random: &mut impl Rng) -> Self {
         Self { installation, number, nonce: random.random() }
     }
+}
 
-    /// Whether a ledger with this stamp has missed what a ledger with the stamp `seen` did to the same store.
-    pub fn is_behind(&self, seen: &Self) -> bool {
-        self.number < seen.number || self.number == seen.number && self.nonce != seen.nonce
+impl Claim {
+    /// Whether the ledger has missed what was done to a store that has the stamp `seen` now: it neither is the last one of this
+    /// ledger, nor the one that this was to replace when its process ended.
+    pub fn is_behind(&self, seen: &Stamp) -> bool {
+        self.stamp != *seen && self.before != Some(*seen)
     }
 }
 
@@ -97,10 +108,11 @@ impl FromStr for Stamp {
     }
 }
 
-/// The form in which a ledger keeps its claim: the stamp and a word.
+/// The form in which a ledger keeps its claim: the stamp, a word, and the stamp before.
 impl fmt::Display for Claim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.stamp, self.state.as_str())
+        write!(f, "{} {}", self.stamp, self.state.as_str())?;
+        self.before.map_or(Ok(()), |before| write!(f, " {before}"))
     }
 }
 
@@ -108,10 +120,13 @@ impl FromStr for Claim {
     type Err = NotAStamp;
 
     fn from_str(text: &str) -> Result<Self, NotAStamp> {
-        let (stamp, state) = text.rsplit_once(' ').ok_or(NotAStamp)?;
+        let parts: Vec<&str> = text.split(' ').collect();
+        let (stamp, rest) = parts.split_at_checked(STAMP_PARTS).ok_or(NotAStamp)?;
+        let (state, before) = rest.split_first().ok_or(NotAStamp)?;
         let states = [ClaimState::Begun, ClaimState::Made, ClaimState::Behind];
-        let state = states.into_iter().find(|known| known.as_str() == state).ok_or(NotAStamp)?;
-        Ok(Self { stamp: stamp.parse()?, state })
+        let state = states.into_iter().find(|known| known.as_str() == *state).ok_or(NotAStamp)?;
+        let before = if before.is_empty() { None } else { Some(before.join(" ").parse()?) };
+        Ok(Self { stamp: stamp.join(" ").parse()?, before, state })
     }
 }
 
@@ -124,6 +139,9 @@ impl ClaimState {
         }
     }
 }
+
+/// How many words a stamp has.
+const STAMP_PARTS: usize = 3;
 
 fn hex(text: &str) -> Result<u64, NotAStamp> {
     let is_hex = text.len() == 16 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
@@ -145,8 +163,10 @@ mod tests {
             assert_eq!(stamp.to_string().parse(), Ok(stamp));
             assert_eq!(format!("{stamp}\n").parse(), Ok(stamp), "a file ends with a line");
             for state in [ClaimState::Begun, ClaimState::Made, ClaimState::Behind] {
-                let claim = Claim { stamp, state };
-                assert_eq!(claim.to_string().parse(), Ok(claim));
+                for before in [None, Some(self::stamp(3, 4))] {
+                    let claim = Claim { stamp, before, state };
+                    assert_eq!(claim.to_string().parse(), Ok(claim));
+                }
             }
         }
         let whole = stamp(12, 7).to_string();
@@ -160,9 +180,13 @@ mod tests {
 
     #[test]
     fn an_earlier_copy_and_one_that_went_on_by_itself_are_behind() {
+        let claim = |stamp, before| Claim { stamp, before: Some(before), state: ClaimState::Made };
         let seen = stamp(5, 1);
-        assert!(stamp(4, 1).is_behind(&seen) && stamp(5, 2).is_behind(&seen));
+        assert!(claim(stamp(4, 1), stamp(3, 1)).is_behind(&seen));
+        assert!(claim(stamp(5, 2), stamp(4, 1)).is_behind(&seen));
+        assert!(claim(stamp(9, 2), stamp(8, 1)).is_behind(&seen), "a higher number of another line");
+        assert!(!claim(seen, stamp(4, 1)).is_behind(&seen));
         // The ledger writes its stamp before the store does.
-        assert!(!stamp(5, 1).is_behind(&seen) && !stamp(6, 3).is_behind(&seen));
+        assert!(!claim(stamp(6, 3), seen).is_behind(&seen));
     }
 }

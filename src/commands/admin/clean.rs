@@ -45,6 +45,11 @@ fn accepted(accepted: &AcceptedCluster) -> String {
 }
 
 fn text(report: &SweepReport) -> String {
+    if report.ledger_behind {
+        return "deleted nothing, because the ledger is an earlier copy, or its bundles were replaced: put the right ones back, or \
+                let the server go on with these (cloakroom resume-deletions)\n"
+            .to_owned();
+    }
     let mut lines = vec![counted("deleted", &report.deleted), counted("kept", &report.kept)];
     if report.held > 0 {
         lines.push(format!("held back {}", held(report)));

@@ -11,7 +11,7 @@ pub async fn run(args: ResumeDeletionsArgs) -> anyhow::Result<ExitCode> {
     print(if resumed.was_behind {
         "sweeps delete again, by this ledger\n"
     } else {
-        "the ledger is not an earlier copy: nothing was changed\n"
+        "ledger and bundles belong together: nothing was changed\n"
     })?;
     Ok(ExitCode::SUCCESS)
 }

@@ -48,9 +48,9 @@ pub(super) fn warnings(server: &ServerStatus) -> Vec<String> {
     let blind = server.watches.iter().filter(|watch| messages::is_blind(&watch.state));
     let watches = blind.map(|watch| hint(watch, server.now));
     let behind = server.ledger_behind.then(|| {
-        "warning: the server's ledger is an earlier copy than the one that its bundles were used with, so no sweep deletes \
-         anything: put the newer ledger back, as docs/run.md says (a lost or damaged ledger), or let this one go on with \
-         cloakroom resume-deletions"
+        "warning: the server's ledger is an earlier copy, or its bundles were replaced, so no sweep deletes anything: put the \
+         right ones back, as docs/run.md says (a lost or damaged ledger), or let the server go on with these by cloakroom \
+         resume-deletions"
             .to_owned()
     });
     let of_ledger = behind.into_iter().chain(unreadable).chain(damaged_ids).chain(strays);

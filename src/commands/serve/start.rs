@@ -18,9 +18,9 @@ use cloakroom_core::metrics::Metrics;
 use cloakroom_server::assembly::{Parts, Server, StartError};
 use cloakroom_server::descriptors::Allotment;
 use cloakroom_server::http::Edge;
-use cloakroom_storage::ClaimError;
 use cloakroom_storage::ledger::LedgerError;
 use cloakroom_storage::store::{LocalDisk as _, Storage};
+use cloakroom_storage::{ClaimError, check_new_ledger};
 
 /// How long the server waits until another process releases the data directory. This is more than twice the time that
 /// the shipped pod has to end.
@@ -52,6 +52,10 @@ pub async fn start(
     let clock = Arc::new(SystemClock::new());
     let (path, place) = (directory.ledger(), directory.place().clone());
     let store = DiskStore::with_open_blobs(directory, allotment.bundles);
+    let on_directory = |error| on(&settings.data_dir, error);
+    if !path.exists() {
+        check_new_ledger(&store, settings.adopt_store).await.map_err(on_directory)?;
+    }
     let ledger = open_ledger(&place, &path, &store, &clock).await?;
     let parts = Parts {
         ledger: Arc::new(ledger),
@@ -69,12 +73,20 @@ pub async fn start(
         adopt: settings.adopt_store,
     };
     let server = Server::start(parts, edge).await.map_err(|error| match error {
-        StartError::Claim(error @ (ClaimError::OtherLedger { .. } | ClaimError::OtherStore { .. })) => {
-            anyhow::Error::new(error).context(format!("cannot start on {}", settings.data_dir.display()))
-        }
-        error => error.into(),
+        StartError::Claim(error) => on(&settings.data_dir, error),
+        error @ StartError::Recovery(_) => error.into(),
     })?;
     Ok(Started { server, local_admin, place })
+}
+
+/// The error with the data directory that it is about.
+fn on(data_dir: &Path, error: ClaimError) -> anyhow::Error {
+    match error {
+        ClaimError::OtherLedger { .. } | ClaimError::OtherStore { .. } => {
+            anyhow::Error::new(error).context(format!("cannot start on {}", data_dir.display()))
+        }
+        error => error.into(),
+    }
 }
 
 /// Makes an admin token if all addresses are loopback and the settings give none.

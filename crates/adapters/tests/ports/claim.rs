@@ -14,7 +14,10 @@ suite!(
 
 fn claim(number: u64, state: ClaimState) -> Claim {
     let random = &mut rand::rng();
-    Claim { stamp: Stamp::new(Installation::generate(random), number, random), state }
+    let installation = Installation::generate(random);
+    let [before, stamp] =
+        [number.saturating_sub(1), number].map(|number| Stamp::new(installation, number, random));
+    Claim { stamp, before: (number > 1).then_some(before), state }
 }
 
 async fn what_it_knows_of_its_store_is_durable(open: impl AsyncFn() -> AnyLedger) {

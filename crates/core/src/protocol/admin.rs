@@ -200,6 +200,9 @@ pub struct Removal {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SweepReport {
+    /// Whether it deleted nothing because the ledger is an earlier copy.
+    #[serde(default)]
+    pub ledger_behind: bool,
     /// How many resources it deleted, by reason.
     #[schema(value_type = BTreeMap<String, u64>)]
     pub deleted: BTreeMap<Word<DeletionReason>, u64>,

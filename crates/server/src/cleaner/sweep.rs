@@ -41,6 +41,8 @@ pub struct SweepRequest {
 /// What a sweep did.
 #[derive(Debug, Clone, Default)]
 pub struct Swept {
+    /// Whether it could delete nothing because the ledger is an earlier copy.
+    pub is_behind: bool,
     /// The interrupted uploads and deletions that it finished.
     pub recovered: Recovered,
     /// How many resources it deleted.
@@ -235,7 +237,7 @@ impl Sweeper {
         let recovered = self.staging.recover(term, is_thorough, strays_go).await?;
         let mut swept = Swept { recovered, ..Swept::default() };
         if self.staging.is_behind() {
-            return Ok(swept);
+            return Ok(Swept { is_behind: true, ..swept });
         }
         if !self.has_remembered {
             self.last_known.remember(self.staging.watched().await?);

@@ -69,6 +69,17 @@ fn ledger_id(id: Option<Installation>, knows: u64) -> String {
     }
 }
 
+/// Whether a new ledger may be made for a store: it may not if the store belongs to another one. Asked before anything is
+/// written.
+pub async fn check_new_ledger(blobs: &dyn BlobStore, adopt: Option<Installation>) -> Result<(), ClaimError> {
+    match blobs.stamp().await.map_err(ClaimError::Store)? {
+        Some(seen) if adopt != Some(seen.installation) => {
+            Err(ClaimError::OtherLedger { store: seen.installation, ledger: None, knows: 0 })
+        }
+        _ => Ok(()),
+    }
+}
+
 /// What this process knows of both stamps.
 pub(super) struct Claims {
     state: Mutex<Stamps>,
@@ -78,6 +89,8 @@ pub(super) struct Claims {
 
 struct Stamps {
     own: Claim,
+    /// What the ledger has in its file.
+    written: Option<Claim>,
     /// What the store was seen to have.
     seen: Option<Stamp>,
     /// Whether this sweep has shown already that no other ledger has the store.
@@ -99,20 +112,21 @@ impl Claims {
         let knows = ledger.taken().await?.resources;
         let begin = |installation| {
             let stamp = Stamp::new(installation, 0, &mut rand::rng());
-            Claim { stamp, state: ClaimState::Begun }
+            Claim { stamp, before: None, state: ClaimState::Begun }
         };
+        let written = own;
         let own = match (own, seen) {
             (None, None) => begin(Installation::generate(&mut rand::rng())),
             (Some(own), None) if own.state == ClaimState::Begun => own,
             (Some(own), None) if adopt == Some(own.stamp.installation) => {
-                Claim { state: ClaimState::Begun, ..own }
+                Claim { before: None, state: ClaimState::Begun, ..own }
             }
             (Some(own), None) => {
                 let is_empty = blobs.list().next().await.is_none();
                 return Err(ClaimError::OtherStore { ledger: own.stamp.installation, knows, is_empty });
             }
             (Some(own), Some(seen)) if own.stamp.installation == seen.installation => {
-                let is_behind = own.state == ClaimState::Behind || own.stamp.is_behind(&seen);
+                let is_behind = own.state == ClaimState::Behind || own.is_behind(&seen);
                 Claim { state: if is_behind { ClaimState::Behind } else { ClaimState::Made }, ..own }
             }
             (_, Some(seen)) if adopt == Some(seen.installation) && knows == 0 => begin(seen.installation),
@@ -126,7 +140,7 @@ impl Claims {
             }
         };
         let changes = ledger.changes();
-        let stamps = Stamps { own, seen, is_confirmed: false, changes };
+        let stamps = Stamps { own, written, seen, is_confirmed: false, changes };
         let claims = Self { state: Mutex::new(stamps), is_behind: AtomicBool::new(false), metrics };
         claims.tell(own.state == ClaimState::Behind);
         Ok(claims)
@@ -166,13 +180,13 @@ impl Staging {
 }
 
 impl Parts {
-    /// Finishes a claim that was begun. If nothing can be written now, the first sweep that deletes something tries again.
-    pub(super) async fn finish_claim(&self) {
+    /// Writes the stamp of this start, which finishes a claim that was begun. If nothing can be written now, the first sweep that deletes something tries again.
+    pub(super) async fn begin_stamps(&self) {
         let mut stamps = self.claims.state.lock().await;
         let done = match stamps.own.state {
-            ClaimState::Begun => self.write_stamp(&mut stamps).await.map(drop),
             ClaimState::Behind => self.become_behind(&mut stamps).await,
-            ClaimState::Made => Ok(()),
+            // So a copy that was made before this start is known to be one.
+            ClaimState::Begun | ClaimState::Made => self.write_stamp(&mut stamps).await.map(drop),
         };
         if let Err(error) = done {
             tracing::warn!(error = %chain(&error), "could not write down that ledger and store belong together");
@@ -198,7 +212,7 @@ impl Parts {
     }
 
     /// Writes a stamp if the ledger has changed since the last one.
-    async fn stamp_changes(&self) -> Result<(), AccessError> {
+    pub(super) async fn stamp_changes(&self) -> Result<(), AccessError> {
         let mut stamps = self.claims.state.lock().await;
         if stamps.own.state == ClaimState::Behind || stamps.changes == self.ledger.changes() {
             return Ok(());
@@ -207,34 +221,38 @@ impl Parts {
     }
 
     /// Writes the next stamp, first into the ledger and then into the store. If it is in the ledger already, its answer got lost,
-    /// and it is written again: a ledger is never more than one stamp ahead of what it has seen. Returns `false` if the store
-    /// has another one: then another ledger has gone on with it, and this one is behind.
+    /// and the same is written again: a ledger is never more than one stamp ahead of what it has seen. Returns `false` if the
+    /// store has another one: then another ledger has gone on with it, and this one is behind.
     async fn write_stamp(&self, stamps: &mut Stamps) -> Result<bool, AccessError> {
-        let (own, seen) = (stamps.own.stamp, stamps.seen.map_or(0, |seen| seen.number));
-        let stamp = if own.number > seen {
-            own
-        } else {
-            Stamp::new(own.installation, seen.saturating_add(1), &mut rand::rng())
-        };
-        let state = if stamps.seen.is_some() { ClaimState::Made } else { ClaimState::Begun };
-        let next = Claim { stamp, state };
-        if stamps.own != next {
-            self.write_claim(next).await?;
-            stamps.own = next;
+        if self.is_behind_by_now(stamps).await? {
+            self.become_behind(stamps).await?;
+            return Ok(false);
         }
-        if !self.replace_stamp(stamps.seen, stamp).await? && self.stamp_there().await? != Some(stamp) {
+        let (Claim { stamp, before, .. }, seen) = (stamps.own, stamps.seen);
+        let is_under_way = before == seen && Some(stamp) != seen;
+        let stamp = if is_under_way { stamp } else { Stamp::after(&stamp, seen.as_ref(), &mut rand::rng()) };
+        let state = if seen.is_some() { ClaimState::Made } else { ClaimState::Begun };
+        stamps.own = Claim { stamp, before: seen, state };
+        self.write_claim(stamps).await?;
+        if !self.replace_stamp(seen, stamp).await? && self.stamp_there().await? != Some(stamp) {
             self.become_behind(stamps).await?;
             return Ok(false);
         }
         stamps.seen = Some(stamp);
-        if state != ClaimState::Made {
-            let made = Claim { stamp, state: ClaimState::Made };
-            self.write_claim(made).await?;
-            stamps.own = made;
-        }
+        stamps.own.state = ClaimState::Made;
+        self.write_claim(stamps).await?;
         stamps.changes = self.ledger.changes();
         self.claims.tell(false);
         Ok(true)
+    }
+
+    /// Reads both again if the ledger has another claim than this process wrote: the answer got lost, or another server on this
+    /// ledger has written one. Returns whether the ledger is behind.
+    async fn is_behind_by_now(&self, stamps: &mut Stamps) -> Result<bool, AccessError> {
+        let there = self.ledger.claim().await?;
+        let Some(claim) = there.filter(|_| there != stamps.written) else { return Ok(false) };
+        (stamps.own, stamps.written, stamps.seen) = (claim, there, self.stamp_there().await?);
+        Ok(claim.state == ClaimState::Behind || stamps.seen.is_some_and(|seen| claim.is_behind(&seen)))
     }
 
     /// Writes down that the ledger is behind, so that a restart knows it too.
@@ -242,22 +260,31 @@ impl Parts {
         stamps.own.state = ClaimState::Behind;
         self.claims.tell(true);
         tracing::error!(
-            "the ledger is an earlier copy than the one that this store has seen, or something else has changed the store: \
-             what is staged is served and uploads are taken, but no sweep deletes anything; put the newer ledger back, or \
-             let this one go on with cloakroom resume-deletions"
+            "the ledger is an earlier copy, or its bundles were replaced: what is staged is served and uploads are taken, but no \
+             sweep deletes anything; put the newer ledger, or the right bundles, back, or let the server go on with what is \
+             there with cloakroom resume-deletions"
         );
-        self.write_claim(stamps.own).await
+        self.write_claim(stamps).await
     }
 
-    /// On a full disk the reserve is for this too, because deletions make room.
-    async fn write_claim(&self, claim: Claim) -> Result<(), AccessError> {
+    /// Writes the claim into the ledger unless it is there. On a full disk the reserve is for this too, because deletions make
+    /// room.
+    async fn write_claim(&self, stamps: &mut Stamps) -> Result<(), AccessError> {
+        let claim = stamps.own;
+        if stamps.written == Some(claim) {
+            return Ok(());
+        }
+        // After an error it is not known what the ledger has.
+        stamps.written = None;
         match self.ledger.write_claim(claim).await {
             Err(LedgerError::Full) => {
                 self.give_up_reserve().await?;
-                Ok(self.ledger.write_claim(claim).await?)
+                self.ledger.write_claim(claim).await?;
             }
-            written => Ok(written?),
+            written => written?,
         }
+        stamps.written = Some(claim);
+        Ok(())
     }
 
     async fn replace_stamp(&self, seen: Option<Stamp>, by: Stamp) -> Result<bool, AccessError> {

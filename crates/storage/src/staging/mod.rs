@@ -42,12 +42,13 @@ use cloakroom_core::metrics::Metrics;
 use cloakroom_core::resource::{
     DeletionReason, Ending, Owner, Ready, Resource, ResourceId, ResourceSecret, State,
 };
+use cloakroom_core::text::chain;
 use lease::Leases;
 use stock::CountedStates;
 use transfers::Transfers;
 
 pub use capacity::{CapacityLimits, LEAST_CHARGE, NoRoom};
-pub use claim::ClaimError;
+pub use claim::{ClaimError, check_new_ledger};
 pub use download::Download;
 pub use error::{AccessError, UploadError};
 pub use recover::Recovered;
@@ -167,7 +168,7 @@ impl Staging {
             limits,
         };
         parts.tell_of_unreadable().await?;
-        parts.finish_claim().await;
+        parts.begin_stamps().await;
         let parts = Arc::new(parts);
         let renewal = tokio::spawn(lease::keep_renewing(Arc::downgrade(&parts)));
         let stamping = tokio::spawn(claim::keep_stamping(Arc::downgrade(&parts)));
@@ -305,10 +306,13 @@ impl Staging {
         (self.parts.capacity.uploads(), self.parts.transfers.downloads())
     }
 
-    /// Waits for the clean-up of broken uploads, then closes the ledger.
+    /// Waits for the clean-up of broken uploads, writes a last stamp, and closes the ledger.
     pub async fn close(&self) {
         self.parts.background.close();
         self.parts.background.wait().await;
+        if let Err(error) = self.parts.stamp_changes().await {
+            tracing::warn!(error = %chain(&error), "could not write the last stamp of ledger and store");
+        }
         self.parts.ledger.close().await;
     }
 }

@@ -109,6 +109,7 @@ fn remains(resource: &Resource) -> Option<(OwnerMetadata, u64)> {
 /// The report of a sweep.
 pub(super) fn report(swept: &Swept) -> SweepReport {
     SweepReport {
+        ledger_behind: swept.is_behind,
         deleted: swept.deleted.iter().map(|(reason, count)| ((*reason).into(), *count)).collect(),
         kept: swept.kept.iter().map(|(why, count)| ((*why).into(), *count)).collect(),
         held: swept.held.values().sum(),
