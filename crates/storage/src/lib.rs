@@ -2,7 +2,7 @@
 //!
 //! - [`store`]: the port for bundles' bytes, with a store in memory
 //! - [`ledger`]: the port for the ownership table
-//! - [`stamp`]: what shows that a ledger and a store belong together
+//! - [`stamp`]: the stamps by which a ledger and its store know each other
 //! - `staging`: stage, open, release, recover: joins ledger and store. What it has stands right here.
 
 pub mod ledger;

@@ -10,7 +10,7 @@ use rand::{Rng, RngExt as _};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Installation(u64);
 
-/// What a ledger writes into itself and then into its store.
+/// A mark that a ledger writes into itself and then into its store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
     /// Whose stamp it is.
@@ -26,7 +26,7 @@ pub struct Stamp {
 #[error("this is not written as cloakroom writes it")]
 pub struct NotAStamp;
 
-/// What a ledger knows of its store.
+/// The claim of a ledger on its store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Claim {
     /// The stamp that the ledger wrote last.
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again_and_nothing_else() {
+    fn a_written_stamp_is_read_again_and_no_other_text_is_one() {
         for number in [0, 1, u64::MAX] {
             let stamp = stamp(number, 7);
             assert_eq!(stamp.to_string().parse(), Ok(stamp));

@@ -35,10 +35,15 @@ pub(super) fn warnings(server: &ServerStatus) -> Vec<String> {
         )
     });
     let strays = (server.strays > 0).then(|| {
-        let stay = if server.damaged_ids == 0 { "they stay for --stray-age; " } else { "" };
+        let stay = match (server.ledger_behind, server.damaged_ids) {
+            (true, _) => "they stay as long as no sweep deletes anything; ",
+            (false, 0) => "they stay for --stray-age; ",
+            (false, _) => "",
+        };
+        let removed = if server.ledger_behind { "" } else { ", or remove them with cloakroom clean --strays" };
         format!(
             "warning: {} in the data directory, {} in all, belong to no resource: the ledger may have been lost or \
-             replaced; {stay}put the ledger back, or remove them with cloakroom clean --strays",
+             replaced; {stay}put the ledger back{removed}",
             bundles(server.strays),
             format_size(server.stray_bytes)
         )

@@ -36,7 +36,7 @@ pub(super) fn replace(root: &Root, seen: Option<Stamp>, by: Stamp) -> Result<boo
         return Ok(false);
     }
     let (name, new) = (Path::new(STAMP), Path::new(NEW_STAMP));
-    // What a crash left, or something else put there.
+    // A crash may have left one.
     root.unlink(new, "remove")?;
     let mut file = root.open(new, OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY, "create")?;
     let written = writeln!(file, "{by}").and_then(|()| file.sync_all());
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_stamp_is_an_error_and_no_link_is_followed() {
+    fn a_file_without_a_stamp_is_an_error_and_no_link_is_followed() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("bundles")).unwrap();
         let root = Root::new(File::open(folder.path()).unwrap(), folder.path());
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_crash_left_is_in_nobodys_way() {
+    fn a_file_that_a_crash_left_is_replaced() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("bundles")).unwrap();
         let root = Root::new(File::open(folder.path()).unwrap(), folder.path());

@@ -1,4 +1,4 @@
-//! What the ledger remembers of its surroundings: its store, the uid of the cluster, and the kinds that a server once read
+//! The surroundings that the ledger remembers: its store, the uid of the cluster, and the kinds that a server once read
 //! completely.
 
 use sqlx::Row as _;

@@ -1,4 +1,4 @@
-//! What a ledger knows of its store, and how much it has changed.
+//! The claim in a ledger, and the count of its changes.
 
 use cloakroom_storage::ledger::Authority;
 use cloakroom_storage::stamp::{Claim, ClaimState, Installation, Stamp};
@@ -8,7 +8,7 @@ use super::rows::{AnyLedger, at, deleting, lease_of, new_id, pending};
 
 suite!(
     sqlite, super::in_sqlite:
-    what_it_knows_of_its_store_is_durable,
+    a_claim_is_durable,
     each_change_is_counted_and_a_claim_is_none,
 );
 
@@ -20,7 +20,7 @@ fn claim(number: u64, state: ClaimState) -> Claim {
     Claim { stamp, before: (number > 1).then_some(before), state }
 }
 
-async fn what_it_knows_of_its_store_is_durable(open: impl AsyncFn() -> AnyLedger) {
+async fn a_claim_is_durable(open: impl AsyncFn() -> AnyLedger) {
     assert_eq!(open().await.claim().await.unwrap(), None);
     for (number, state) in [(1, ClaimState::Begun), (1, ClaimState::Made), (u64::MAX, ClaimState::Behind)] {
         let claim = claim(number, state);

@@ -120,7 +120,7 @@ async fn a_folder_that_took_its_place_is_left_alone_and_told() {
     for checked in [store.check().await, store.maintain().await] {
         assert!(matches!(checked, Err(StoreError::Replaced(_))), "{checked:?}");
     }
-    // What it still does, it does in its own folder.
+    // Its calls still reach its own folder, and no other one.
     assert_eq!(committed(store).await, BTreeSet::from([key, arriving]));
     for key in [key, arriving] {
         store.abort(key, None).await.unwrap();

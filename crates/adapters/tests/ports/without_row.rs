@@ -1,4 +1,4 @@
-//! Which keys have no row, and what the ledger knows of them.
+//! The keys that have no row, and whether their resource or upload has ended.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ async fn a_key_has_a_row_or_has_ended_or_is_not_known(open: impl AsyncFn() -> An
     let expected = BTreeMap::from([(late, true), (gone, false), (unknown, false), (tombstone, true)]);
     assert_eq!(without_row(&open().await, &all).await, expected);
     assert_eq!(without_row(&ledger, &[]).await, BTreeMap::new());
-    // Whatever is done again, the key is known as long as a tombstone.
+    // A second end of the same upload does not make the ledger forget the key.
     ledger.abandon(late, Authority::Cleaner(ledger.term().await.unwrap().unwrap())).await.unwrap().unwrap();
     assert!(!ledger.finish_abandoned(late, None).await.unwrap());
     ledger.trim_tombstones(0).await.unwrap();

@@ -78,7 +78,7 @@ async fn an_earlier_ledger_serves_and_takes_uploads_and_its_sweeps_delete_nothin
     }
     assert_eq!(app.clean_strays().await, 0);
     assert_eq!(app.files().len(), 4);
-    // What a ticket's holder asks for is done, and so is the end of an own upload.
+    // A deletion by the ticket's holder is done, and an own upload is cleaned up.
     assert_eq!(app.delete(&released).send().await.unwrap().status(), 204);
     app.faults.set(Step::StoreCommit, Fault::FailAfter);
     app.faults.set(Step::StoreAbort, Fault::FailBefore);
@@ -100,7 +100,7 @@ async fn an_earlier_ledger_serves_and_takes_uploads_and_its_sweeps_delete_nothin
     for ticket in [known, &short] {
         assert_eq!(app.download(ticket).send().await.unwrap().status(), 410);
     }
-    // What this ledger never knew is a stray, and waits as one.
+    // A bundle that this ledger never knew is a stray, and waits for --stray-age.
     for _ in 0..101 {
         app.sweep().await;
     }
@@ -116,7 +116,7 @@ async fn a_copy_of_the_ledger_that_goes_on_with_the_same_store_deletes_nothing_o
     let first = app.ticket(app.put(TTL, "first").send().await.unwrap()).await;
     let stamp = app.data_dir().join("bundles/stamp");
     let before = fs::read(&stamp).unwrap();
-    // What another server writes that has a copy of this ledger.
+    // Another server, with a copy of this ledger, has written a stamp.
     let text = String::from_utf8(before).unwrap();
     let parts: Vec<&str> = text.split_whitespace().collect();
     fs::write(&stamp, format!("{} 99 0123456789abcdef\n", parts[0])).unwrap();

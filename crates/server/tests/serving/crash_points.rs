@@ -18,7 +18,7 @@ use crate::support::two_servers::{
     BUNDLE, STORES, Server, SharedData, Store, UNUSED_TIMEOUT, finish, open_whole, read,
 };
 
-/// What a process does when it ends.
+/// The work in which a process ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Work {
     Claim,
@@ -57,7 +57,7 @@ impl Before {
 
 async fn sweep(server: &Server) {
     let mut sweeper = Sweeper::new(server.staging.clone(), Arc::new(NoCluster), Policy::default());
-    // What fails here, the next sweep finishes.
+    // After a failure the next sweep finishes the work.
     let _ = sweeper.sweep().await;
 }
 

@@ -237,10 +237,10 @@ pub trait Ledger: Send + Sync {
     /// and in no account of a holder.
     async fn note_strays(&self, found: Vec<Stray>, gone: Vec<BlobKey>) -> Result<(), LedgerError>;
 
-    /// What it knows of its store; `None` if it never had one. A claim that this version cannot read is none.
+    /// The claim on its store; `None` if it never had a store. A claim that this version cannot read counts as none.
     async fn claim(&self) -> Result<Option<Claim>, LedgerError>;
 
-    /// Writes down what it knows of its store.
+    /// Replaces the claim on its store.
     async fn write_claim(&self, claim: Claim) -> Result<(), LedgerError>;
 
     /// A number that grows with each change to the ledger, except to its claim.

@@ -80,7 +80,7 @@ pub async fn check_new_ledger(blobs: &dyn BlobStore, adopt: Option<Installation>
     }
 }
 
-/// What this process knows of both stamps.
+/// The stamps of ledger and store, as far as this process knows them.
 pub(super) struct Claims {
     state: Mutex<Stamps>,
     is_behind: AtomicBool,
@@ -89,9 +89,9 @@ pub(super) struct Claims {
 
 struct Stamps {
     own: Claim,
-    /// What the ledger has in its file.
+    /// The claim in the ledger's file; `None` if that is not known.
     written: Option<Claim>,
-    /// What the store was seen to have.
+    /// The last stamp that the store was seen to have.
     seen: Option<Stamp>,
     /// Whether this sweep has shown already that no other ledger has the store.
     is_confirmed: bool,

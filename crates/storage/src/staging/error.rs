@@ -127,7 +127,7 @@ pub enum AccessError {
     BytesLost {
         /// The id of the resource.
         id: ResourceId,
-        /// What the store says.
+        /// The answer of the store.
         #[source]
         source: Cause,
     },

@@ -25,7 +25,7 @@ pub enum StraysGo {
     Now,
 }
 
-/// What a store has, as a listing found it.
+/// The keys that a listing has found.
 pub(super) struct Found {
     /// Keys with bytes that are not committed.
     pub(super) arriving: Vec<BlobKey>,

@@ -6,10 +6,8 @@ use crate::http::error::ApiError;
 use crate::http::state::AppState;
 
 const READY: &str = "ready\n";
-const READY_AND_BEHIND: &str = "ready
-ledger-behind: the ledger is an earlier copy, or its bundles were replaced, so no sweep \
-    deletes anything until cloakroom resume-deletions
-";
+const READY_AND_BEHIND: &str = "ready\nledger-behind: the ledger is an earlier copy, or its bundles were replaced, so no \
+    sweep deletes anything until cloakroom resume-deletions\n";
 
 /// Get whether the server is alive: it is if it answers at all.
 #[utoipa::path(get, path = "/healthz", operation_id = "getHealth", tag = "operations", responses((status = 200, description = "alive", body = String, content_type = "text/plain")))]
