@@ -128,10 +128,12 @@ fn deleted(how: &str) {
     for ran in running.into_iter().map(Background::end) {
         ran.ok();
     }
+    // The old pod may still be listed: its server has ended, and the kubelet has yet to tell.
     let restarts = laptop(
         "kubectl get pods -n cloakroom -o jsonpath='{.items[*].status.containerStatuses[*].restartCount}'",
-    );
-    assert_eq!(restarts.stdout, "0", "the new pod waits, it does not crash");
+    )
+    .stdout;
+    assert!(restarts.split_whitespace().all(|count| count == "0"), "a pod crashed: restarts {restarts:?}");
     let gap = watch.longest_gap();
     eprintln!(
         "node: the new pod was ready after {:.1} s; no listener for {:.1} s",
