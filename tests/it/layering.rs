@@ -20,8 +20,8 @@ const LIBRARIES: [(&str, &[&str]); 4] = [
 
 const LONGEST_FILE: usize = 500;
 
-/// Tests alone use it, and may end as they like.
-const OF_TESTS: &str = "crates/testing";
+/// Tests alone use them, and they may end as they like.
+const OF_TESTS: [&str; 2] = ["crates/suites", "crates/testing"];
 
 /// A file of a crate.
 struct Source {
@@ -82,7 +82,7 @@ fn is_of_tests<'a>(sources: impl IntoIterator<Item = &'a Source>) -> impl Fn(&So
     assert!(modules.len() > 3, "the modules of tests were not found");
     move |source| {
         let path = source.file.with_extension("");
-        source.of == Path::new(OF_TESTS)
+        OF_TESTS.iter().any(|of| source.of == Path::new(of))
             || modules.iter().any(|(of, module)| *of == source.of && path.starts_with(module))
     }
 }

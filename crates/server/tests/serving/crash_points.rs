@@ -9,14 +9,13 @@ use cloakroom_server::cleaner::{Policy, Sweeper};
 use cloakroom_server::owners::NoCluster;
 use cloakroom_storage::ledger::LEASE_TIME;
 use cloakroom_storage::{Staged, StraysGo};
+use cloakroom_suites::stores::{Store, stores};
 use futures_util::TryStreamExt as _;
 
 use crate::support::app::Options;
 use crate::support::faults::{Faults, Side, Step};
 use crate::support::points::{POINTS, Point};
-use crate::support::two_servers::{
-    BUNDLE, STORES, Server, SharedData, Store, UNUSED_TIMEOUT, finish, open_whole, read,
-};
+use crate::support::two_servers::{BUNDLE, Server, SharedData, UNUSED_TIMEOUT, finish, open_whole, read};
 
 /// The work in which a process ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,7 +138,7 @@ async fn assert_all_is_well(
     let listed = shared.ledger.listed(None, 100).await.unwrap();
     let rows: BTreeSet<(BlobKey, u64)> =
         listed.iter().map(|row| (BlobKey::of(row.id), row.size_bytes)).collect();
-    let blobs = shared.storage.blobs.list().map_ok(|(key, facts)| (key, facts.size_bytes));
+    let blobs = shared.store.list().map_ok(|(key, facts)| (key, facts.size_bytes));
     let blobs: BTreeSet<(BlobKey, u64)> = blobs.try_collect().await.unwrap();
     assert_eq!(rows, blobs, "{what}");
     assert_eq!(shared.blobs().await, blobs.len(), "{what}: nothing is arriving");
@@ -152,7 +151,7 @@ async fn assert_all_is_well(
 /// All points of a piece of work. Returns their number.
 async fn every_point(work: Work) -> usize {
     let mut points = 0;
-    for store in STORES {
+    for store in stores() {
         // One call more than there is: nothing happens.
         let calls = check(store, work, usize::MAX, Point::Before).await;
         assert!(calls > 0, "{store:?} {work:?}");

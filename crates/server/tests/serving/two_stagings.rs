@@ -11,15 +11,14 @@ use cloakroom_server::cleaner::{Policy, Sweeper};
 use cloakroom_server::owners::NoCluster;
 use cloakroom_storage::ledger::{LEASE_RENEWAL, LEASE_TIME};
 use cloakroom_storage::{AccessError, Limits, NewUpload, Recovered, StraysGo, UploadError};
+use cloakroom_suites::stores::{DISK, MEMORY, Store, stores};
 use cloakroom_testing::wait::{BOUND, until};
 use futures_util::FutureExt as _;
 use tokio::time::timeout;
 
 use crate::support::app::Options;
 use crate::support::faults::{Fault, Side, Step};
-use crate::support::two_servers::{
-    BUNDLE, SIDES, STORES, Server, SharedData, Store, UNUSED_TIMEOUT, finish, read,
-};
+use crate::support::two_servers::{BUNDLE, SIDES, Server, SharedData, UNUSED_TIMEOUT, finish, read};
 
 /// Every step of an upload, before and after it, in both stores. Only the one that has handles notes them.
 fn upload_steps() -> impl Iterator<Item = (Store, Step, Side)> {
@@ -33,8 +32,8 @@ fn upload_steps() -> impl Iterator<Item = (Store, Step, Side)> {
         Step::StoreCommit,
         Step::LedgerComplete,
     ];
-    let all = STORES.into_iter().flat_map(move |store| steps.map(|step| (store, step)));
-    let reached = all.filter(|(store, step)| !matches!((store, step), (Store::Disk, Step::LedgerNoteHandle)));
+    let all = stores().flat_map(move |store| steps.map(|step| (store, step)));
+    let reached = all.filter(|(store, step)| store.has_handles() || !matches!(step, Step::LedgerNoteHandle));
     reached.flat_map(|(store, step)| SIDES.map(|side| (store, step, side)))
 }
 
@@ -94,7 +93,7 @@ async fn an_upload_whose_lease_is_renewed_is_left_alone_at_every_step() {
 
 #[tokio::test]
 async fn a_renewal_that_comes_too_late_brings_nothing_back() {
-    let (shared, late, other) = SharedData::two(Store::Disk).await;
+    let (shared, late, other) = SharedData::two(DISK).await;
     let before_complete = late.stopped_at(Step::LedgerComplete, Side::Before);
     let upload = late.uploads();
     before_complete.reached().await;
@@ -112,7 +111,7 @@ async fn a_renewal_that_comes_too_late_brings_nothing_back() {
 
 #[tokio::test]
 async fn a_lease_that_begins_during_a_renewal_is_not_lost() {
-    for store in STORES {
+    for store in stores() {
         let (shared, late, other) = SharedData::two(store).await;
         let before_begin = late.stopped_at(Step::LedgerBegin, Side::Before);
         let begins = late.begins();
@@ -133,7 +132,7 @@ async fn a_lease_that_begins_during_a_renewal_is_not_lost() {
 
 #[tokio::test]
 async fn leases_are_renewed_again_and_again_without_a_sweep() {
-    let (shared, late, other) = SharedData::two(Store::Disk).await;
+    let (shared, late, other) = SharedData::two(DISK).await;
     let mut upload = late.begins().await.unwrap().unwrap();
     let renewed = async || {
         let stop = late.stopped_at(Step::LedgerRenew, Side::After);
@@ -161,7 +160,7 @@ async fn leases_are_renewed_again_and_again_without_a_sweep() {
 #[tokio::test]
 async fn an_upload_for_which_there_is_no_place_leaves_nothing() {
     let limits = Limits { max_concurrent_uploads: 1, ..Options::default().limits };
-    for store in STORES {
+    for store in stores() {
         let shared = SharedData::new(store).await;
         let server = shared.server_with(limits).await;
         let first = server.begins().await.unwrap().unwrap();
@@ -175,11 +174,11 @@ async fn an_upload_for_which_there_is_no_place_leaves_nothing() {
 
 #[tokio::test]
 async fn a_cleaner_of_another_term_gives_up_no_upload_and_removes_no_bytes_without_a_row() {
-    for store in STORES {
+    for store in stores() {
         let (shared, late, other) = SharedData::two(store).await;
         let another = SharedData::new(store).await.ledger.term().await.unwrap().unwrap();
         let without_row = BlobKey::of(ResourceId::generate(&mut rand::rng()));
-        let mut writer = shared.storage.blobs.begin(without_row, None).await.unwrap().writer;
+        let mut writer = shared.store.begin(without_row, None).await.unwrap().writer;
         writer.write(Bytes::from_static(BUNDLE)).await.unwrap();
         writer.commit().await.unwrap();
         let mut upload = late.begins().await.unwrap().unwrap();
@@ -199,7 +198,7 @@ async fn a_cleaner_of_another_term_gives_up_no_upload_and_removes_no_bytes_witho
 
 #[tokio::test]
 async fn bytes_that_appear_after_their_upload_was_abandoned_are_no_stray() {
-    let (shared, late, other) = SharedData::two(Store::Memory).await;
+    let (shared, late, other) = SharedData::two(MEMORY).await;
     let begins = async || late.begins().await.unwrap().unwrap();
     let (unanswered, cut_off, refused) = (begins().await, begins().await, begins().await);
     let ids = [unanswered.id(), cut_off.id(), refused.id()];
@@ -215,7 +214,7 @@ async fn bytes_that_appear_after_their_upload_was_abandoned_are_no_stray() {
     assert_eq!(other.recovers().await, Recovered { uploads: 1, ..Recovered::default() });
     shared.assert_nothing_left("all are abandoned").await;
     for id in ids {
-        let writer = shared.storage.blobs.begin(BlobKey::of(id), None).await.unwrap().writer;
+        let writer = shared.store.begin(BlobKey::of(id), None).await.unwrap().writer;
         writer.commit().await.unwrap();
     }
     let term = other.staging.term().await.unwrap().unwrap();
@@ -229,7 +228,7 @@ async fn bytes_that_appear_after_their_upload_was_abandoned_are_no_stray() {
 
 #[tokio::test]
 async fn an_upload_whose_row_was_damaged_is_aborted_by_its_handle() {
-    let (shared, late, other) = SharedData::two(Store::Memory).await;
+    let (shared, late, other) = SharedData::two(MEMORY).await;
     let dead = late.stopped_at(Step::StoreWrite, Side::After);
     let _never_ends = late.uploads();
     dead.reached().await;
@@ -244,7 +243,7 @@ async fn an_upload_whose_row_was_damaged_is_aborted_by_its_handle() {
 
 #[tokio::test]
 async fn an_upload_whose_row_is_damaged_before_it_is_complete_aborts_it_by_its_handle() {
-    let (shared, late, _other) = SharedData::two(Store::Memory).await;
+    let (shared, late, _other) = SharedData::two(MEMORY).await;
     let stop = late.stopped_at(Step::LedgerComplete, Side::Before);
     let upload = late.uploads();
     stop.reached().await;
@@ -260,7 +259,7 @@ async fn a_cleaner_that_is_held_up_while_it_gives_an_upload_up_takes_nothing_tha
     for step in [Step::LedgerTerm, Step::LedgerAbandon, Step::StoreAbort, Step::LedgerFinishAbandoned] {
         for side in SIDES {
             let what = format!("{side:?} {step:?}");
-            let (shared, late, other) = SharedData::two(Store::Memory).await;
+            let (shared, late, other) = SharedData::two(MEMORY).await;
             // The upload of a third server that is gone, and one that goes on.
             let gone = shared.server().await;
             let dead = gone.stopped_at(Step::StoreCommit, Side::After);
@@ -288,8 +287,9 @@ async fn a_cleaner_that_is_held_up_while_it_gives_an_upload_up_takes_nothing_tha
 async fn a_release_that_is_held_up_is_finished_by_the_other_one_and_the_ticket_is_gone_at_once() {
     let steps =
         [Step::LedgerMarkDeleting, Step::LedgerIsDownloading, Step::StoreDelete, Step::LedgerFinishDeletion];
-    for store in STORES {
-        let is_asked = |step: &Step| !matches!((store, step), (Store::Disk, Step::LedgerIsDownloading));
+    for store in stores() {
+        // On a disk a deletion waits for no download.
+        let is_asked = |step: &Step| !store.is_disk() || !matches!(step, Step::LedgerIsDownloading);
         for (step, side) in steps.into_iter().filter(is_asked).flat_map(|step| SIDES.map(|side| (step, side)))
         {
             let what = format!("{store:?} {side:?} {step:?}");
@@ -321,7 +321,7 @@ async fn a_release_that_is_held_up_is_finished_by_the_other_one_and_the_ticket_i
 
 #[tokio::test]
 async fn a_decision_to_delete_that_comes_late_takes_nothing_that_was_used_or_is_used() {
-    for store in STORES {
+    for store in stores() {
         let (shared, late, other) = SharedData::two(store).await;
         let (used, being_used) = (other.staged().await, other.staged().await);
         shared.clock.advance(UNUSED_TIMEOUT);
@@ -345,7 +345,7 @@ async fn a_decision_to_delete_that_comes_late_takes_nothing_that_was_used_or_is_
 
 #[tokio::test]
 async fn a_download_holds_the_cleaner_off_for_as_long_as_its_lease_lasts() {
-    let (shared, late, other) = SharedData::two(Store::Disk).await;
+    let (shared, late, other) = SharedData::two(DISK).await;
     let staged = other.staged().await;
     let download = late.opens(&staged).await.unwrap();
     let row = other.row(&staged).await;
@@ -359,7 +359,7 @@ async fn a_download_holds_the_cleaner_off_for_as_long_as_its_lease_lasts() {
 
 #[tokio::test]
 async fn a_download_that_is_held_up_while_its_resource_goes_is_told_that_it_is_gone() {
-    for store in STORES {
+    for store in stores() {
         for step in [Step::LedgerHold, Step::StoreOpen, Step::LedgerMarkUsed] {
             for side in SIDES {
                 let what = format!("{store:?} {side:?} {step:?}");
@@ -426,7 +426,7 @@ async fn what_its_caller_drops_at_any_step_leaves_neither_bytes_nor_room_nor_lea
 async fn a_download_that_its_caller_drops_holds_nothing_off() {
     for step in [Step::LedgerHold, Step::StoreOpen, Step::LedgerMarkUsed] {
         for side in SIDES {
-            let (_house, late, other) = SharedData::two(Store::Disk).await;
+            let (_house, late, other) = SharedData::two(DISK).await;
             let staged = other.staged().await;
             let stop = late.stopped_at(step, side);
             let download = late.downloads(&staged);
@@ -441,7 +441,7 @@ async fn a_download_that_its_caller_drops_holds_nothing_off() {
 
 #[tokio::test]
 async fn without_a_disk_bytes_that_are_being_sent_go_when_the_lease_of_the_download_ends() {
-    let (shared, late, other) = SharedData::two(Store::Memory).await;
+    let (shared, late, other) = SharedData::two(MEMORY).await;
     let staged = other.staged().await;
     let [one, forgotten] = [late.opens(&staged).await.unwrap(), late.opens(&staged).await.unwrap()];
     other.staging.release(staged.id, &staged.secret).await.unwrap();
@@ -458,7 +458,7 @@ async fn without_a_disk_bytes_that_are_being_sent_go_when_the_lease_of_the_downl
 
 #[tokio::test]
 async fn an_upload_that_was_abandoned_ends_before_it_has_sent_everything() {
-    let (shared, late, other) = SharedData::two(Store::Disk).await;
+    let (shared, late, other) = SharedData::two(DISK).await;
     let mut upload = late.staging.begin_upload(NewUpload::default()).await.unwrap();
     shared.clock.advance(LEASE_TIME);
     assert_eq!(other.recovers().await.uploads, 1);
@@ -471,7 +471,7 @@ async fn an_upload_that_was_abandoned_ends_before_it_has_sent_everything() {
 
 #[tokio::test]
 async fn two_cleaners_that_sweep_at_once_delete_what_is_due_once_and_nothing_else() {
-    for store in STORES {
+    for store in stores() {
         let (shared, late, other) = SharedData::two(store).await;
         for _ in 0..20 {
             late.staged().await;

@@ -1,22 +1,23 @@
 //! Two servers on one ledger and one store, as replicas will be. Either can be held up at any step.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use cloakroom_adapters::disk::{DataDirectory, DiskStore};
 use cloakroom_adapters::sqlite::SqliteLedger;
 use cloakroom_core::metrics::Metrics;
 use cloakroom_core::resource::{
     DeletionReason, Holder, Lifetime, Owner, OwnerKind, Ready, Resource, ResourceId, ResourceSecret,
 };
 use cloakroom_storage::ledger::{Authority, Ledger};
-use cloakroom_storage::store::{MemoryStore, Storage, StoreError};
+use cloakroom_storage::store::{Storage, StoreError};
 use cloakroom_storage::{
     AccessError, ClaimError, Download, Limits, NewUpload, Recovered, Share, Staged, Staging, StraysGo, Terms,
     Upload, UploadError,
 };
+use cloakroom_suites::stores::{Store, StoreData};
 use cloakroom_testing::clock::ManualClock;
 use cloakroom_testing::wait::until;
 use futures_util::{StreamExt as _, TryStreamExt as _};
@@ -35,8 +36,7 @@ pub const UNUSED_TIMEOUT: Duration = Duration::from_mins(30);
 pub struct SharedData {
     pub clock: Arc<ManualClock>,
     pub ledger: Arc<dyn Ledger>,
-    pub storage: Storage,
-    memory: MemoryStore,
+    pub store: StoreData,
     folder: TempDir,
 }
 
@@ -46,26 +46,12 @@ pub struct Server {
     pub faults: Faults,
 }
 
-#[derive(Debug, Clone, Copy)]
-pub enum Store {
-    Disk,
-    Memory,
-}
-
-pub const STORES: [Store; 2] = [Store::Disk, Store::Memory];
-
 impl SharedData {
     pub async fn new(store: Store) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let clock = Arc::new(ManualClock::new());
-        let directory = DataDirectory::open(folder.path()).unwrap();
-        let ledger = SqliteLedger::open_by(&directory.ledger(), Arc::clone(&clock) as _).await.unwrap();
-        let memory = MemoryStore::default();
-        let storage = match store {
-            Store::Disk => Storage::on_disk(Arc::new(DiskStore::new(directory))),
-            Store::Memory => Storage::elsewhere(Arc::new(memory.clone())),
-        };
-        Self { clock, ledger: Arc::new(ledger), storage, memory, folder }
+        let ledger = open_ledger(folder.path(), &clock).await;
+        Self { clock, ledger, store: store.create().await, folder }
     }
 
     /// A server with shares, so that its uploads ask for the room of their holder.
@@ -81,12 +67,12 @@ impl SharedData {
     pub async fn opened(&self, faults: &Faults, limits: Limits) -> Result<Server, ClaimError> {
         let ledger = FaultyLedger { inner: Arc::clone(&self.ledger), faults: faults.clone() };
         let store = Arc::new(FaultyStore {
-            inner: self.storage.clone(),
+            inner: self.store.storage.clone(),
             faults: faults.clone(),
             free_bytes: Mutex::default(),
         });
-        let storage =
-            if self.storage.disk.is_some() { Storage::on_disk(store) } else { Storage::elsewhere(store) };
+        let is_disk = self.store.storage.disk.is_some();
+        let storage = if is_disk { Storage::on_disk(store) } else { Storage::elsewhere(store) };
         let clock = Arc::clone(&self.clock) as _;
         let opened = Staging::open(Arc::new(ledger), storage, clock, limits, Metrics::new(), None).await;
         Ok(Server { staging: opened?, faults: faults.clone() })
@@ -94,9 +80,7 @@ impl SharedData {
 
     /// The same data after a restart: what the ledger had in memory only is gone.
     pub async fn restarted(self) -> Self {
-        let path = self.folder.path().join("ledger.db");
-        let ledger = SqliteLedger::open_by(&path, Arc::clone(&self.clock) as _).await.unwrap();
-        Self { ledger: Arc::new(ledger), ..self }
+        Self { ledger: open_ledger(self.folder.path(), &self.clock).await, ..self }
     }
 
     pub async fn two(store: Store) -> (Self, Server, Server) {
@@ -116,17 +100,18 @@ impl SharedData {
 
     /// How many keys have bytes, committed or not.
     pub async fn blobs(&self) -> usize {
-        let arriving = match &self.storage.disk {
-            Some(disk) => disk.arriving().await.unwrap(),
-            None => self.memory.arriving(),
-        };
-        arriving.len() + self.storage.blobs.list().count().await
+        self.store.arriving().await.len() + self.store.list().count().await
     }
 
     /// Where the upload failed at its caller's, it is cleaned up in the background.
     pub async fn assert_nothing_left(&self, what: &str) {
         until(what, async || (self.rows().await, self.blobs().await) == (BTreeMap::new(), 0)).await;
     }
+}
+
+async fn open_ledger(folder: &Path, clock: &Arc<ManualClock>) -> Arc<dyn Ledger> {
+    let clock = Arc::clone(clock) as _;
+    Arc::new(SqliteLedger::open_by(&folder.join("ledger.db"), clock).await.unwrap())
 }
 
 impl Server {

@@ -8,28 +8,19 @@ use bytes::Bytes;
 use cloakroom_adapters::disk::{DataDirectory, DiskError, DiskStore};
 use cloakroom_core::resource::BlobKey;
 use cloakroom_storage::store::{BlobStore as _, LocalDisk as _, StoreError};
+use cloakroom_suites::store::{begin, commit, committed, content, is_there, new_key};
 use futures_util::TryStreamExt as _;
 use tempfile::TempDir;
 
-use super::store::{begin, commit, committed, content, is_there, new_key};
-
-suites!(
-    local_disk, super::the_disk => [
-        what_was_opened_stays_readable_when_it_is_deleted,
-        the_reserve_can_be_kept_and_given_up_again_and_again,
-        the_free_room_is_told,
-        blobs_that_are_open_are_counted_up_to_their_limit,
-        a_key_takes_bytes_once,
-    ],
-);
-
-pub fn the_disk() -> (Arc<DiskStore>, TempDir) {
+fn the_disk() -> (Arc<DiskStore>, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let directory = DataDirectory::open(folder.path()).unwrap();
     (Arc::new(DiskStore::with_open_blobs(directory, 2)), folder)
 }
 
-async fn what_was_opened_stays_readable_when_it_is_deleted(store: &Arc<DiskStore>) {
+#[tokio::test]
+async fn what_was_opened_stays_readable_when_it_is_deleted() {
+    let (store, _folder) = &the_disk();
     let key = new_key();
     commit(store, key, &[Bytes::from_static(b"still here")]).await;
     let opened = store.open(key, 10, 0..10).await.unwrap();
@@ -39,7 +30,9 @@ async fn what_was_opened_stays_readable_when_it_is_deleted(store: &Arc<DiskStore
     assert_eq!(pieces.concat(), b"still here");
 }
 
-async fn the_reserve_can_be_kept_and_given_up_again_and_again(store: &Arc<DiskStore>) {
+#[tokio::test]
+async fn the_reserve_can_be_kept_and_given_up_again_and_again() {
+    let (store, _folder) = &the_disk();
     store.release_reserve().await.unwrap();
     for _ in 0..2 {
         store.maintain().await.unwrap();
@@ -50,11 +43,15 @@ async fn the_reserve_can_be_kept_and_given_up_again_and_again(store: &Arc<DiskSt
     assert_eq!(committed(store).await, BTreeSet::new());
 }
 
-async fn the_free_room_is_told(store: &Arc<DiskStore>) {
+#[tokio::test]
+async fn the_free_room_is_told() {
+    let (store, _folder) = &the_disk();
     assert!(store.space().await.unwrap().free > 0);
 }
 
-async fn blobs_that_are_open_are_counted_up_to_their_limit(store: &Arc<DiskStore>) {
+#[tokio::test]
+async fn blobs_that_are_open_are_counted_up_to_their_limit() {
+    let (store, _folder) = &the_disk();
     let keys = [new_key(), new_key(), new_key()];
     for key in keys {
         commit(store, key, &[Bytes::from_static(b"jars")]).await;
@@ -70,7 +67,9 @@ async fn blobs_that_are_open_are_counted_up_to_their_limit(store: &Arc<DiskStore
     drop(other);
 }
 
-async fn a_key_takes_bytes_once(store: &Arc<DiskStore>) {
+#[tokio::test]
+async fn a_key_takes_bytes_once() {
+    let (store, _folder) = &the_disk();
     let key = new_key();
     let mut first = begin(store, key).await;
     assert!(store.begin(key, None).await.is_err(), "two uploads would write over each other");

@@ -13,7 +13,16 @@ use jiff::Timestamp;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 
+use crate::ledgers::LedgerData;
+
 pub type AnyLedger = Arc<dyn Ledger>;
+
+/// Opens the data as a process does that begins.
+pub async fn open(data: &LedgerData) -> AnyLedger {
+    let ledger = data.open().await;
+    ledger.load(0).await.unwrap();
+    ledger
+}
 
 pub fn new_id() -> ResourceId {
     ResourceId::generate(&mut rand::rng())

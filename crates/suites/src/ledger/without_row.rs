@@ -5,16 +5,14 @@ use std::collections::BTreeMap;
 use cloakroom_core::resource::{BlobKey, ResourceId};
 use cloakroom_storage::ledger::Authority;
 
-use super::ledger::in_sqlite;
-use super::rows::{AnyLedger, at, begin, deleted, deleting, lease_of, new_id, ready};
+use super::rows::{AnyLedger, at, begin, deleted, deleting, lease_of, new_id, open, ready};
+use crate::ledgers::LedgerData;
+use crate::{Rule, rules};
 
-suite!(
-    sqlite, super::in_sqlite:
-    a_key_has_a_row_or_has_ended_or_is_not_known,
-);
+pub const RULES: &[Rule<LedgerData>] = rules!(a_key_has_a_row_or_has_ended_or_is_not_known,);
 
-async fn a_key_has_a_row_or_has_ended_or_is_not_known(open: impl AsyncFn() -> AnyLedger) {
-    let ledger = open().await;
+async fn a_key_has_a_row_or_has_ended_or_is_not_known(data: &LedgerData) {
+    let ledger = open(data).await;
     let [uploading, late, gone, unknown] = [new_id(), new_id(), new_id(), new_id()];
     for (id, at) in [(late, Some(at(200))), (gone, None)] {
         begin(&ledger, id).await;
@@ -27,7 +25,7 @@ async fn a_key_has_a_row_or_has_ended_or_is_not_known(open: impl AsyncFn() -> An
     let with_row = [uploading, ready(&ledger).await, deleting(&ledger).await];
     let all: Vec<_> = with_row.into_iter().chain([late, gone, unknown, tombstone]).collect();
     let expected = BTreeMap::from([(late, true), (gone, false), (unknown, false), (tombstone, true)]);
-    assert_eq!(without_row(&open().await, &all).await, expected);
+    assert_eq!(without_row(&open(data).await, &all).await, expected);
     assert_eq!(without_row(&ledger, &[]).await, BTreeMap::new());
     // A second end of the same upload does not make the ledger forget the key.
     ledger.abandon(late, Authority::Cleaner(ledger.term().await.unwrap().unwrap())).await.unwrap().unwrap();

@@ -1,14 +1,14 @@
-//! The write-ahead log of the ledger.
+//! What SQLite has beyond other ledgers.
 
 use std::sync::Arc;
 
 use cloakroom_adapters::sqlite::SqliteLedger;
+use cloakroom_core::resource::State;
 use cloakroom_storage::ledger::Ledger as _;
+use cloakroom_suites::ledger::rows::{AnyLedger, begin, new_id};
 use futures_util::future::join_all;
 use sqlx::ConnectOptions as _;
 use sqlx::sqlite::SqliteConnectOptions;
-
-use super::rows::{AnyLedger, begin, new_id};
 
 /// A long read keeps SQLite from writing over the log, so the log grows.
 #[tokio::test]
@@ -31,4 +31,19 @@ async fn the_log_shrinks_after_a_long_read_has_kept_it_growing() {
     }
     assert!(log_bytes() <= 8 << 20, "it has {} bytes", log_bytes());
     ledger.close().await;
+}
+
+/// Another program wrote into the table of handles.
+#[tokio::test]
+async fn handles_with_damaged_ids_take_no_place_on_a_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ledger.db");
+    let ledger = SqliteLedger::open(&path).await.unwrap();
+    let id = new_id();
+    let mut connection = SqliteConnectOptions::new().filename(&path).connect().await.unwrap();
+    for resource in ["0", "00", &id.to_string()] {
+        let row = sqlx::query("INSERT INTO upload_handles VALUES (?1, 'handle')").bind(resource);
+        row.execute(&mut connection).await.unwrap();
+    }
+    assert_eq!(ledger.ids_in(State::Pending, None, 1).await.unwrap(), [id]);
 }

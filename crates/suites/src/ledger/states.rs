@@ -1,30 +1,27 @@
-//! Every sentence of `Ledger`'s documentation.
+//! Rows from their first state to their last.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
-use std::sync::Arc;
 use std::task::Poll;
 
-use cloakroom_adapters::sqlite::SqliteLedger;
 use cloakroom_core::resource::{
     DeletionReason, Ending, History, Lifetime, Owner, OwnerHistory, OwnerKind, Ready, ResourceId,
     ResourceSecret, State, StateData, Tombstone, UploadHandle,
 };
 use cloakroom_storage::ledger::{
-    Abandoned, Authority, Completion, Condition, Deletion, Ledger, LedgerError, Observation, OwnerMemory,
-    Stored, WatchScope,
+    Abandoned, Authority, Completion, Condition, Deletion, LedgerError, Observation, OwnerMemory, Stored,
+    WatchScope,
 };
 use futures_util::future::join_all;
-use sqlx::ConnectOptions as _;
-use sqlx::sqlite::SqliteConnectOptions;
 
 use super::rows::{
-    AnyLedger, at, begin, completion, deleted, deleting, deletion, is_used, lease_of, new_id, pending, ready,
-    state,
+    AnyLedger, at, begin, completion, deleted, deleting, deletion, is_used, lease_of, new_id, open, pending,
+    ready, state,
 };
+use crate::ledgers::LedgerData;
+use crate::{Rule, rules};
 
-suite!(
-    sqlite, super::in_sqlite:
+pub const RULES: &[Rule<LedgerData>] = rules!(
     a_pending_row_has_its_ticket_and_nothing_else,
     completing_makes_a_row_ready_with_everything_that_it_was_given,
     only_a_pending_row_can_be_completed,
@@ -49,14 +46,8 @@ suite!(
     a_closed_ledger_says_so_and_has_finished_what_it_accepted,
 );
 
-pub async fn in_sqlite(folder: &std::path::Path) -> AnyLedger {
-    let ledger = SqliteLedger::open(&folder.join("ledger.db")).await.unwrap();
-    ledger.load(0).await.unwrap();
-    Arc::new(ledger)
-}
-
-async fn a_pending_row_has_its_ticket_and_nothing_else(open: impl AsyncFn() -> AnyLedger) {
-    let ledger = open().await;
+async fn a_pending_row_has_its_ticket_and_nothing_else(data: &LedgerData) {
+    let ledger = open(data).await;
     let id = new_id();
     assert!(ledger.find(id).await.unwrap().is_none());
     begin(&ledger, id).await;
@@ -70,9 +61,9 @@ async fn a_pending_row_has_its_ticket_and_nothing_else(open: impl AsyncFn() -> A
     assert!(ledger.begin(pending(id), lease_of(id), &[]).await.is_err(), "an id names one resource");
 }
 
-async fn completing_makes_a_row_ready_with_everything_that_it_was_given(open: impl AsyncFn() -> AnyLedger) {
-    let id = ready(&open().await).await;
-    let row = open().await.find(id).await.unwrap().unwrap().into_ready().unwrap();
+async fn completing_makes_a_row_ready_with_everything_that_it_was_given(data: &LedgerData) {
+    let id = ready(&open(data).await).await;
+    let row = open(data).await.find(id).await.unwrap().unwrap().into_ready().unwrap();
     let (given, Ready { arrival, owner, bundle, history }) = (completion(id), row.data);
     assert_eq!((owner, bundle), (given.owner, given.bundle));
     assert_eq!((history.lifetime, row.created_at), (given.lifetime, given.created_at));
@@ -80,8 +71,8 @@ async fn completing_makes_a_row_ready_with_everything_that_it_was_given(open: im
     assert_eq!(arrival.uploaded_by.as_deref(), Some("10.0.0.1"));
 }
 
-async fn only_a_pending_row_can_be_completed(open: impl AsyncFn() -> AnyLedger) {
-    let ledger = open().await;
+async fn only_a_pending_row_can_be_completed(data: &LedgerData) {
+    let ledger = open(data).await;
     for id in [new_id(), ready(&ledger).await, deleting(&ledger).await, deleted(&ledger).await] {
         let before = state(&ledger, id).await;
         let refused = ledger.complete(completion(id), lease_of(id)).await;
@@ -90,8 +81,8 @@ async fn only_a_pending_row_can_be_completed(open: impl AsyncFn() -> AnyLedger) 
     }
 }
 
-async fn only_an_upload_that_goes_on_can_be_abandoned(open: impl AsyncFn() -> AnyLedger) {
-    let ledger = open().await;
+async fn only_an_upload_that_goes_on_can_be_abandoned(data: &LedgerData) {
+    let ledger = open(data).await;
     let id = new_id();
     begin(&ledger, id).await;
     let by = Authority::Uploader(lease_of(id));
@@ -111,8 +102,8 @@ async fn only_an_upload_that_goes_on_can_be_abandoned(open: impl AsyncFn() -> An
     }
 }
 
-async fn a_handle_is_kept_until_the_upload_is_complete_or_abandoned(open: impl AsyncFn() -> AnyLedger) {
-    let ledger = open().await;
+async fn a_handle_is_kept_until_the_upload_is_complete_or_abandoned(data: &LedgerData) {
+    let ledger = open(data).await;
     let handle = UploadHandle::from_text("upload-7");
     let id = new_id();
     begin(&ledger, id).await;
@@ -120,7 +111,7 @@ async fn a_handle_is_kept_until_the_upload_is_complete_or_abandoned(open: impl A
     let stranger = ledger.note_handle(id, lease_of(new_id()), UploadHandle::from_text("other")).await;
     assert!(matches!(stranger, Err(LedgerError::Abandoned { .. })));
     // A process that begins anew has no leases, and knows the handle all the same.
-    let reopened = open().await;
+    let reopened = open(data).await;
     let term = reopened.term().await.unwrap().unwrap();
     let abandoned = reopened.abandon(id, Authority::Cleaner(term)).await.unwrap();
     assert_eq!(abandoned, Some(Abandoned { handle: Some(handle.clone()) }));
@@ -132,10 +123,8 @@ async fn a_handle_is_kept_until_the_upload_is_complete_or_abandoned(open: impl A
     assert!(matches!(late, Err(LedgerError::Abandoned { .. })));
 }
 
-async fn a_use_is_noted_on_ready_rows_only_and_the_clock_is_never_set_back(
-    open: impl AsyncFn() -> AnyLedger,
-) {
-    let ledger = open().await;
+async fn a_use_is_noted_on_ready_rows_only_and_the_clock_is_never_set_back(data: &LedgerData) {
+    let ledger = open(data).await;
     let waiting = new_id();
     begin(&ledger, waiting).await;
     for id in [new_id(), waiting, deleting(&ledger).await, deleted(&ledger).await] {
@@ -156,8 +145,8 @@ async fn a_use_is_noted_on_ready_rows_only_and_the_clock_is_never_set_back(
     assert!(is_used(&ledger.find(forever).await.unwrap().unwrap()));
 }
 
-async fn a_deletion_holds_only_if_nothing_was_downloaded_since(open: impl AsyncFn() -> AnyLedger) {
-    let ledger = open().await;
+async fn a_deletion_holds_only_if_nothing_was_downloaded_since(data: &LedgerData) {
+    let ledger = open(data).await;
     let used = async |times: &[i64]| {
         let id = ready(&ledger).await;
         for second in times {
@@ -185,10 +174,8 @@ async fn a_deletion_holds_only_if_nothing_was_downloaded_since(open: impl AsyncF
     }
 }
 
-async fn a_deletion_goes_from_ready_to_deleting_to_deleted_and_no_other_way(
-    open: impl AsyncFn() -> AnyLedger,
-) {
-    let ledger = open().await;
+async fn a_deletion_goes_from_ready_to_deleting_to_deleted_and_no_other_way(data: &LedgerData) {
+    let ledger = open(data).await;
     let waiting = new_id();
     begin(&ledger, waiting).await;
     for id in [new_id(), waiting, deleting(&ledger).await, deleted(&ledger).await] {
@@ -202,7 +189,7 @@ async fn a_deletion_goes_from_ready_to_deleting_to_deleted_and_no_other_way(
         assert_eq!(state(&ledger, id).await, before, "bytes are removed before their tombstone is set");
     }
     let id = deleted(&ledger).await;
-    let row = open().await.find(id).await.unwrap().unwrap();
+    let row = open(data).await.find(id).await.unwrap().unwrap();
     let tombstone = Tombstone {
         ending: Ending { at: at(200), reason: DeletionReason::Unused },
         owner_kind: "Job".to_owned(),
@@ -221,8 +208,8 @@ async fn a_deletion_goes_from_ready_to_deleting_to_deleted_and_no_other_way(
     assert!(row.secret_hash.matches(&ResourceSecret::from_text("secret")), "its ticket still gets an answer");
 }
 
-async fn tombstones_are_forgotten_by_the_time_of_their_deletion(open: impl AsyncFn() -> AnyLedger) {
-    let ledger = open().await;
+async fn tombstones_are_forgotten_by_the_time_of_their_deletion(data: &LedgerData) {
+    let ledger = open(data).await;
     let gone = [deleted(&ledger).await, deleted(&ledger).await];
     let kept = [ready(&ledger).await, deleting(&ledger).await];
     assert_eq!(ledger.forget_tombstones(at(200)).await.unwrap(), 0);
@@ -235,10 +222,8 @@ async fn tombstones_are_forgotten_by_the_time_of_their_deletion(open: impl Async
     }
 }
 
-async fn of_too_many_tombstones_the_oldest_of_the_largest_namespace_go_first(
-    open: impl AsyncFn() -> AnyLedger,
-) {
-    let ledger = open().await;
+async fn of_too_many_tombstones_the_oldest_of_the_largest_namespace_go_first(data: &LedgerData) {
+    let ledger = open(data).await;
     let deleted_in = async |namespace: &str, second| {
         let id = new_id();
         begin(&ledger, id).await;
@@ -263,8 +248,8 @@ async fn of_too_many_tombstones_the_oldest_of_the_largest_namespace_go_first(
     assert_eq!(ledger.ids_in(State::Deleted, None, 100).await.unwrap(), left);
 }
 
-async fn equal_owners_need_memory_once(open: impl AsyncFn() -> AnyLedger) {
-    let ledger = open().await;
+async fn equal_owners_need_memory_once(data: &LedgerData) {
+    let ledger = open(data).await;
     let owner = completion(new_id()).owner;
     let memory = async || ledger.owner_memory(&owner).await.unwrap();
     let before = memory().await;
@@ -282,17 +267,17 @@ async fn equal_owners_need_memory_once(open: impl AsyncFn() -> AnyLedger) {
     }
 }
 
-async fn the_cluster_that_was_written_down_last_is_the_one_that_is_known(open: impl AsyncFn() -> AnyLedger) {
-    let ledger = open().await;
+async fn the_cluster_that_was_written_down_last_is_the_one_that_is_known(data: &LedgerData) {
+    let ledger = open(data).await;
     assert_eq!(ledger.cluster().await.unwrap(), None);
     for uid in [Some("one"), Some("other"), None, None, Some("one")] {
         ledger.remember_cluster(uid.map(str::to_owned)).await.unwrap();
-        assert_eq!(open().await.cluster().await.unwrap().as_deref(), uid);
+        assert_eq!(open(data).await.cluster().await.unwrap().as_deref(), uid);
     }
 }
 
-async fn what_could_be_read_is_remembered_once(open: impl AsyncFn() -> AnyLedger) {
-    let ledger = open().await;
+async fn what_could_be_read_is_remembered_once(data: &LedgerData) {
+    let ledger = open(data).await;
     assert_eq!(ledger.watched().await.unwrap(), []);
     let scope = |kind, namespace: Option<&str>| WatchScope {
         kind: OwnerKind::parse(kind).unwrap(),
@@ -302,13 +287,13 @@ async fn what_could_be_read_is_remembered_once(open: impl AsyncFn() -> AnyLedger
     for scopes in [&all[1..], &all[..2], &[]] {
         ledger.remember_watched(scopes.to_vec()).await.unwrap();
     }
-    let mut watched = open().await.watched().await.unwrap();
+    let mut watched = open(data).await.watched().await.unwrap();
     watched.sort_unstable();
     assert_eq!(watched, all);
 }
 
-async fn ids_come_in_order_and_in_pages(open: impl AsyncFn() -> AnyLedger) {
-    let ledger = open().await;
+async fn ids_come_in_order_and_in_pages(data: &LedgerData) {
+    let ledger = open(data).await;
     let mut expected = join_all((0..7).map(|_| ready(&ledger))).await;
     expected.sort_unstable();
     deleted(&ledger).await;
@@ -323,23 +308,8 @@ async fn ids_come_in_order_and_in_pages(open: impl AsyncFn() -> AnyLedger) {
     assert_eq!(ledger.ids_in(State::Pending, None, 100).await.unwrap(), []);
 }
 
-/// What another program wrote into the table of handles.
-#[tokio::test]
-async fn handles_with_damaged_ids_take_no_place_on_a_page() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("ledger.db");
-    let ledger = in_sqlite(folder.path()).await;
-    let id = new_id();
-    let mut connection = SqliteConnectOptions::new().filename(&path).connect().await.unwrap();
-    for resource in ["0", "00", &id.to_string()] {
-        let row = sqlx::query("INSERT INTO upload_handles VALUES (?1, 'handle')").bind(resource);
-        row.execute(&mut connection).await.unwrap();
-    }
-    assert_eq!(ledger.ids_in(State::Pending, None, 1).await.unwrap(), [id]);
-}
-
-async fn what_is_ready_comes_in_order_and_in_pages(open: impl AsyncFn() -> AnyLedger) {
-    let ledger = open().await;
+async fn what_is_ready_comes_in_order_and_in_pages(data: &LedgerData) {
+    let ledger = open(data).await;
     begin(&ledger, new_id()).await;
     deleting(&ledger).await;
     deleted(&ledger).await;
@@ -358,8 +328,8 @@ async fn what_is_ready_comes_in_order_and_in_pages(open: impl AsyncFn() -> AnyLe
     assert_eq!(page(Some(all[4]), 2).await, []);
 }
 
-async fn what_is_ready_is_listed_as_its_row_is_whatever_changes_it(open: impl AsyncFn() -> AnyLedger) {
-    let ledger = open().await;
+async fn what_is_ready_is_listed_as_its_row_is_whatever_changes_it(data: &LedgerData) {
+    let ledger = open(data).await;
     let [used, seen, plain] = [ready(&ledger).await, ready(&ledger).await, ready(&ledger).await];
     let marked = ready(&ledger).await;
     ledger.mark_used(used, at(20)).await.unwrap();
@@ -386,7 +356,7 @@ async fn what_is_ready_is_listed_as_its_row_is_whatever_changes_it(open: impl As
         ledger.refresh(thorough).await.unwrap();
         assert_eq!(lives(&ledger).await, rows);
     }
-    assert_eq!(lives(&open().await).await, rows);
+    assert_eq!(lives(&open(data).await).await, rows);
     assert_eq!(ledger.unreadable().await.unwrap().count, 0);
 }
 
@@ -394,14 +364,14 @@ fn observed(id: ResourceId, before: OwnerHistory, after: OwnerHistory) -> Observ
     Observation { id, before, after }
 }
 
-async fn what_was_seen_of_an_owner_is_noted_on_ready_rows_only(open: impl AsyncFn() -> AnyLedger) {
-    let ledger = open().await;
+async fn what_was_seen_of_an_owner_is_noted_on_ready_rows_only(data: &LedgerData) {
+    let ledger = open(data).await;
     let (seen, other, gone) = (ready(&ledger).await, ready(&ledger).await, deleted(&ledger).await);
     let owner_history =
         OwnerHistory { seen_at: Some(at(20)), absent_since: Some(at(30)), finished_since: Some(at(25)) };
     let all = [seen, gone, new_id()].map(|id| observed(id, OwnerHistory::default(), owner_history));
     ledger.observe(all.to_vec()).await.unwrap();
-    let ledger = open().await;
+    let ledger = open(data).await;
     let noted = async |id| {
         ledger
             .find(id)
@@ -421,8 +391,8 @@ async fn what_was_seen_of_an_owner_is_noted_on_ready_rows_only(open: impl AsyncF
     assert_eq!(noted(seen).await, back);
 }
 
-async fn what_is_stored_is_ready_or_deleting_and_counts_by_namespace(open: impl AsyncFn() -> AnyLedger) {
-    let ledger = open().await;
+async fn what_is_stored_is_ready_or_deleting_and_counts_by_namespace(data: &LedgerData) {
+    let ledger = open(data).await;
     assert_eq!(ledger.stored(0).await.unwrap(), BTreeMap::new());
     assert_eq!(ledger.count_by_state().await.unwrap(), BTreeMap::new());
     begin(&ledger, new_id()).await;
@@ -438,8 +408,8 @@ async fn what_is_stored_is_ready_or_deleting_and_counts_by_namespace(open: impl 
     assert_eq!(ledger.count_by_state().await.unwrap(), counts);
 }
 
-async fn one_operation_that_fails_takes_no_neighbour_with_it(open: impl AsyncFn() -> AnyLedger) {
-    let ledger = open().await;
+async fn one_operation_that_fails_takes_no_neighbour_with_it(data: &LedgerData) {
+    let ledger = open(data).await;
     let taken = ready(&ledger).await;
     let ids: Vec<_> = (0..50).map(|_| new_id()).collect();
     // Polled together, they wait together: most of them share a commit.
@@ -449,7 +419,7 @@ async fn one_operation_that_fails_takes_no_neighbour_with_it(open: impl AsyncFn(
     }))
     .await;
     ledger.close().await;
-    let reopened = open().await;
+    let reopened = open(data).await;
     for (number, (id, is_done)) in ids.iter().zip(outcomes).enumerate() {
         assert_eq!(is_done, number % 10 != 5);
         assert_eq!(state(&reopened, *id).await.is_some(), is_done);
@@ -457,18 +427,18 @@ async fn one_operation_that_fails_takes_no_neighbour_with_it(open: impl AsyncFn(
     assert_eq!(state(&reopened, taken).await, Some(State::Ready));
 }
 
-async fn five_hundred_at_once_are_all_durable(open: impl AsyncFn() -> AnyLedger) {
-    let ledger = open().await;
+async fn five_hundred_at_once_are_all_durable(data: &LedgerData) {
+    let ledger = open(data).await;
     let mut ids: Vec<_> = (0..500).map(|_| new_id()).collect();
     join_all(ids.iter().map(async |id| ledger.begin(pending(*id), lease_of(*id), &[]).await.unwrap())).await;
     // Another one on the same data, while the first one has not closed: nothing is only in its memory.
-    let other = open().await;
+    let other = open(data).await;
     ids.sort_unstable();
     assert_eq!(other.ids_in(State::Pending, None, 1000).await.unwrap(), ids);
 }
 
-async fn an_operation_whose_caller_went_away_is_done_all_the_same(open: impl AsyncFn() -> AnyLedger) {
-    let ledger = open().await;
+async fn an_operation_whose_caller_went_away_is_done_all_the_same(data: &LedgerData) {
+    let ledger = open(data).await;
     let id = new_id();
     {
         let mut begin = ledger.begin(pending(id), lease_of(id), &[]);
@@ -480,8 +450,8 @@ async fn an_operation_whose_caller_went_away_is_done_all_the_same(open: impl Asy
     assert_eq!(state(&ledger, id).await, Some(State::Pending));
 }
 
-async fn a_closed_ledger_says_so_and_has_finished_what_it_accepted(open: impl AsyncFn() -> AnyLedger) {
-    let ledger = open().await;
+async fn a_closed_ledger_says_so_and_has_finished_what_it_accepted(data: &LedgerData) {
+    let ledger = open(data).await;
     let ids: Vec<_> = (0..300).map(|_| new_id()).collect();
     let begins = join_all(ids.iter().map(|id| ledger.begin(pending(*id), lease_of(*id), &[])));
     let (outcomes, ()) = tokio::join!(begins, ledger.close());
@@ -489,7 +459,7 @@ async fn a_closed_ledger_says_so_and_has_finished_what_it_accepted(open: impl As
     let late = ledger.begin(pending(new_id()), lease_of(ids[0]), &[]).await;
     assert!(matches!(late, Err(LedgerError::Closed)));
     ledger.close().await;
-    let reopened = open().await;
+    let reopened = open(data).await;
     for (id, outcome) in ids.iter().zip(outcomes) {
         let expected = outcome.is_ok().then_some(State::Pending);
         assert_eq!(state(&reopened, *id).await, expected, "{outcome:?}");

@@ -2,24 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, Range};
-use std::sync::Arc;
 
 use bytes::Bytes;
-use cloakroom_adapters::disk::DiskStore;
 use cloakroom_core::resource::{BlobKey, ResourceId};
 use cloakroom_storage::stamp::{Installation, Stamp};
-use cloakroom_storage::store::{Begun, BlobFacts, BlobStore, BlobWriter, LocalDisk, MemoryStore, StoreError};
+use cloakroom_storage::store::{Begun, BlobFacts, BlobStore, BlobWriter, StoreError};
 use futures_util::TryStreamExt as _;
 use jiff::{SignedDuration, Timestamp};
-use tempfile::TempDir;
 
-use super::disk::the_disk;
+use crate::stores::StoreData;
+use crate::{Rule, rules};
 
-macro_rules! for_each_store {
-    ($rules:tt) => { suites!(disk, super::on_disk => $rules, memory, super::in_memory => $rules); };
-}
-
-for_each_store!([
+pub const RULES: &[Rule<StoreData>] = rules!(
     bytes_are_invisible_until_they_are_committed,
     what_was_committed_reads_back_whole_and_in_parts,
     many_small_and_some_large_writes_are_one_blob,
@@ -37,47 +31,17 @@ for_each_store!([
     a_large_blob_is_read_in_pieces_and_in_order,
     a_stamp_is_replaced_only_by_those_who_have_seen_it,
     a_store_that_can_be_read_says_so,
-]);
-
-fn on_disk() -> (AnyStore, TempDir) {
-    let (store, folder) = the_disk();
-    (AnyStore { blobs: Arc::clone(&store) as _, uncommitted: Uncommitted::Disk(store) }, folder)
-}
-
-fn in_memory() -> (AnyStore, ()) {
-    let store = MemoryStore::default();
-    (AnyStore { blobs: Arc::new(store.clone()), uncommitted: Uncommitted::Memory(store) }, ())
-}
-
-/// A store with all that it has.
-struct AnyStore {
-    blobs: Arc<dyn BlobStore>,
-    uncommitted: Uncommitted,
-}
-
-/// Where a test finds the uploads that are not committed.
-enum Uncommitted {
-    Disk(Arc<dyn LocalDisk>),
-    Memory(MemoryStore),
-}
-
-impl Deref for AnyStore {
-    type Target = dyn BlobStore;
-
-    fn deref(&self) -> &Self::Target {
-        &*self.blobs
-    }
-}
+);
 
 pub fn new_key() -> BlobKey {
     BlobKey::of(ResourceId::generate(&mut rand::rng()))
 }
 
-pub async fn begin(store: &impl AsStore, key: BlobKey) -> Box<dyn BlobWriter> {
-    store.blobs().begin(key, None).await.unwrap().writer
+pub async fn begin(store: &impl Deref<Target: BlobStore>, key: BlobKey) -> Box<dyn BlobWriter> {
+    store.begin(key, None).await.unwrap().writer
 }
 
-pub async fn commit(store: &impl AsStore, key: BlobKey, pieces: &[Bytes]) {
+pub async fn commit(store: &impl Deref<Target: BlobStore>, key: BlobKey, pieces: &[Bytes]) {
     let mut writer = begin(store, key).await;
     for piece in pieces {
         writer.write(piece.clone()).await.unwrap();
@@ -85,60 +49,39 @@ pub async fn commit(store: &impl AsStore, key: BlobKey, pieces: &[Bytes]) {
     writer.commit().await.unwrap();
 }
 
-pub async fn content(store: &impl AsStore, key: BlobKey) -> Option<Bytes> {
-    let size_bytes = store.blobs().facts(key).await.unwrap()?.size_bytes;
+pub async fn content(store: &impl Deref<Target: BlobStore>, key: BlobKey) -> Option<Bytes> {
+    let size_bytes = store.facts(key).await.unwrap()?.size_bytes;
     Some(part(store, key, size_bytes, 0..size_bytes).await.unwrap().into())
 }
 
 async fn part(
-    store: &impl AsStore,
+    store: &impl Deref<Target: BlobStore>,
     key: BlobKey,
     size_bytes: u64,
     range: Range<u64>,
 ) -> Result<Vec<u8>, StoreError> {
-    let pieces: Vec<Bytes> = store.blobs().open(key, size_bytes, range).await?.try_collect().await?;
+    let pieces: Vec<Bytes> = store.open(key, size_bytes, range).await?.try_collect().await?;
     Ok(pieces.concat())
 }
 
-/// Rules of the disk use the same steps as those of all stores.
-pub trait AsStore {
-    fn blobs(&self) -> &dyn BlobStore;
-}
-
-impl AsStore for AnyStore {
-    fn blobs(&self) -> &dyn BlobStore {
-        &*self.blobs
-    }
-}
-
-impl AsStore for Arc<DiskStore> {
-    fn blobs(&self) -> &dyn BlobStore {
-        &**self
-    }
-}
-
-pub async fn committed(store: &impl AsStore) -> BTreeSet<BlobKey> {
-    store.blobs().list().map_ok(|(key, _)| key).try_collect().await.unwrap()
+pub async fn committed(store: &impl Deref<Target: BlobStore>) -> BTreeSet<BlobKey> {
+    store.list().map_ok(|(key, _)| key).try_collect().await.unwrap()
 }
 
 /// Keys with bytes, committed or not.
-async fn all_keys(store: &AnyStore) -> BTreeSet<BlobKey> {
-    let uncommitted = match &store.uncommitted {
-        Uncommitted::Disk(disk) => disk.arriving().await.unwrap(),
-        Uncommitted::Memory(store) => store.arriving(),
-    };
-    committed(store).await.into_iter().chain(uncommitted).collect()
+async fn all_keys(store: &StoreData) -> BTreeSet<BlobKey> {
+    committed(store).await.into_iter().chain(store.arriving().await).collect()
 }
 
-pub async fn is_there(store: &impl AsStore, key: BlobKey) -> bool {
-    let facts = store.blobs().facts(key).await.unwrap();
-    let opened = store.blobs().open(key, facts.map_or(0, |facts| facts.size_bytes), 0..0).await.err();
+pub async fn is_there(store: &impl Deref<Target: BlobStore>, key: BlobKey) -> bool {
+    let facts = store.facts(key).await.unwrap();
+    let opened = store.open(key, facts.map_or(0, |facts| facts.size_bytes), 0..0).await.err();
     assert_eq!(opened.is_none(), facts.is_some());
     assert!(matches!(opened, None | Some(StoreError::Missing(_))), "{opened:?}");
     facts.is_some()
 }
 
-async fn bytes_are_invisible_until_they_are_committed(store: &AnyStore) {
+async fn bytes_are_invisible_until_they_are_committed(store: &StoreData) {
     let key = new_key();
     let mut writer = begin(store, key).await;
     assert!(!is_there(store, key).await);
@@ -148,7 +91,7 @@ async fn bytes_are_invisible_until_they_are_committed(store: &AnyStore) {
     assert_eq!(content(store, key).await.unwrap(), vec![1; 1 << 20]);
 }
 
-async fn what_was_committed_reads_back_whole_and_in_parts(store: &AnyStore) {
+async fn what_was_committed_reads_back_whole_and_in_parts(store: &StoreData) {
     let key = new_key();
     commit(store, key, &[Bytes::from_static(b"0123456789")]).await;
     for (range, expected) in [(0..10, "0123456789"), (0..3, "012"), (7..10, "789"), (4..4, ""), (10..10, "")]
@@ -157,7 +100,7 @@ async fn what_was_committed_reads_back_whole_and_in_parts(store: &AnyStore) {
     }
 }
 
-async fn many_small_and_some_large_writes_are_one_blob(store: &AnyStore) {
+async fn many_small_and_some_large_writes_are_one_blob(store: &StoreData) {
     let key = new_key();
     let sizes = [1, 0, 7, 4096, 300_000, 1, 1 << 20, 262_144, 262_143, 5].into_iter();
     let pieces: Vec<Bytes> = sizes
@@ -169,14 +112,14 @@ async fn many_small_and_some_large_writes_are_one_blob(store: &AnyStore) {
     assert!(content(store, key).await.unwrap() == pieces.concat());
 }
 
-async fn an_empty_blob_is_a_blob(store: &AnyStore) {
+async fn an_empty_blob_is_a_blob(store: &StoreData) {
     let key = new_key();
     commit(store, key, &[]).await;
     assert_eq!(content(store, key).await.unwrap(), "");
     assert_eq!(all_keys(store).await, BTreeSet::from([key]));
 }
 
-async fn aborting_takes_what_is_arriving_and_what_is_committed_and_nothing_is_success(store: &AnyStore) {
+async fn aborting_takes_what_is_arriving_and_what_is_committed_and_nothing_is_success(store: &StoreData) {
     let [nothing, arriving, committed] = [new_key(), new_key(), new_key()];
     let Begun { mut writer, handle } = store.begin(arriving, Some(4)).await.unwrap();
     writer.write(Bytes::from_static(b"half")).await.unwrap();
@@ -190,7 +133,7 @@ async fn aborting_takes_what_is_arriving_and_what_is_committed_and_nothing_is_su
     assert_eq!(all_keys(store).await, BTreeSet::new());
 }
 
-async fn an_aborted_upload_can_not_be_committed(store: &AnyStore) {
+async fn an_aborted_upload_can_not_be_committed(store: &StoreData) {
     let key = new_key();
     let Begun { mut writer, handle } = store.begin(key, None).await.unwrap();
     writer.write(Bytes::from_static(b"late")).await.unwrap();
@@ -201,13 +144,13 @@ async fn an_aborted_upload_can_not_be_committed(store: &AnyStore) {
     assert_eq!(all_keys(store).await, BTreeSet::new());
 }
 
-async fn a_handle_is_another_one_for_each_upload(store: &AnyStore) {
+async fn a_handle_is_another_one_for_each_upload(store: &StoreData) {
     let one = store.begin(new_key(), None).await.unwrap().handle;
     let other = store.begin(new_key(), None).await.unwrap().handle;
     assert!(one.is_none() && other.is_none() || one != other, "{one:?} {other:?}");
 }
 
-async fn deleting_takes_what_is_committed_and_nothing_is_success(store: &AnyStore) {
+async fn deleting_takes_what_is_committed_and_nothing_is_success(store: &StoreData) {
     let key = new_key();
     store.delete(key).await.unwrap();
     commit(store, key, &[Bytes::from_static(b"whole")]).await;
@@ -217,7 +160,7 @@ async fn deleting_takes_what_is_committed_and_nothing_is_success(store: &AnyStor
     assert_eq!(all_keys(store).await, BTreeSet::new());
 }
 
-async fn deleting_leaves_what_is_arriving(store: &AnyStore) {
+async fn deleting_leaves_what_is_arriving(store: &StoreData) {
     let key = new_key();
     let mut writer = begin(store, key).await;
     store.delete(key).await.unwrap();
@@ -226,7 +169,7 @@ async fn deleting_leaves_what_is_arriving(store: &AnyStore) {
     assert_eq!(content(store, key).await.unwrap(), "still arriving");
 }
 
-async fn dropped_bytes_are_left_to_abort(store: &AnyStore) {
+async fn dropped_bytes_are_left_to_abort(store: &StoreData) {
     let key = new_key();
     let Begun { mut writer, handle } = store.begin(key, None).await.unwrap();
     writer.write(Bytes::from(vec![0; 1 << 20])).await.unwrap();
@@ -237,7 +180,7 @@ async fn dropped_bytes_are_left_to_abort(store: &AnyStore) {
     assert_eq!(all_keys(store).await, BTreeSet::new());
 }
 
-async fn all_that_is_committed_is_listed_with_its_facts(store: &AnyStore) {
+async fn all_that_is_committed_is_listed_with_its_facts(store: &StoreData) {
     assert_eq!(all_keys(store).await, BTreeSet::new());
     let (mut expected, mut uncommitted) = (BTreeMap::new(), BTreeSet::new());
     for size_bytes in 0..40 {
@@ -255,7 +198,7 @@ async fn all_that_is_committed_is_listed_with_its_facts(store: &AnyStore) {
     assert_eq!(&all_keys(store).await - &expected.into_keys().collect(), uncommitted);
 }
 
-async fn blobs_with_the_same_prefix_do_not_disturb_each_other(store: &AnyStore) {
+async fn blobs_with_the_same_prefix_do_not_disturb_each_other(store: &StoreData) {
     let keys: Vec<_> = (0..9)
         .map(|last| BlobKey::parse(&format!("abc00000-0000-4000-8000-00000000000{last}")).unwrap())
         .collect();
@@ -270,7 +213,7 @@ async fn blobs_with_the_same_prefix_do_not_disturb_each_other(store: &AnyStore) 
     }
 }
 
-async fn what_is_committed_is_known_without_opening_it(store: &AnyStore) {
+async fn what_is_committed_is_known_without_opening_it(store: &StoreData) {
     let (key, arriving) = (new_key(), new_key());
     let before = Timestamp::now() - SignedDuration::from_secs(2);
     commit(store, key, &[Bytes::from_static(b"0123456789")]).await;
@@ -283,7 +226,7 @@ async fn what_is_committed_is_known_without_opening_it(store: &AnyStore) {
     assert_eq!(store.facts(key).await.unwrap(), None);
 }
 
-async fn what_is_not_there_whole_cannot_be_opened(store: &AnyStore) {
+async fn what_is_not_there_whole_cannot_be_opened(store: &StoreData) {
     let (key, missing) = (new_key(), new_key());
     commit(store, key, &[Bytes::from_static(b"0123456789")]).await;
     for (key, size_bytes) in [(missing, 10), (missing, 0), (key, 9), (key, 11), (key, 0)] {
@@ -295,7 +238,7 @@ async fn what_is_not_there_whole_cannot_be_opened(store: &AnyStore) {
     assert!(part(store, key, 10, 0..11).await.is_err(), "more than there is");
 }
 
-async fn a_large_blob_is_read_in_pieces_and_in_order(store: &AnyStore) {
+async fn a_large_blob_is_read_in_pieces_and_in_order(store: &StoreData) {
     let key = new_key();
     let whole: Vec<u8> = (0..3_000_001_u32).map(|number| (number / 1000) as u8).collect();
     commit(store, key, &[Bytes::from(whole.clone())]).await;
@@ -309,7 +252,7 @@ async fn a_large_blob_is_read_in_pieces_and_in_order(store: &AnyStore) {
     futures_util::future::join_all(reads).await;
 }
 
-async fn a_stamp_is_replaced_only_by_those_who_have_seen_it(store: &AnyStore) {
+async fn a_stamp_is_replaced_only_by_those_who_have_seen_it(store: &StoreData) {
     let random = &mut rand::rng();
     let installation = Installation::generate(random);
     let [first, second, other] = [1, 2, 2].map(|number| Stamp::new(installation, number, random));
@@ -331,6 +274,6 @@ async fn a_stamp_is_replaced_only_by_those_who_have_seen_it(store: &AnyStore) {
     assert_eq!(all_keys(store).await, BTreeSet::new(), "it is no blob");
 }
 
-async fn a_store_that_can_be_read_says_so(store: &AnyStore) {
+async fn a_store_that_can_be_read_says_so(store: &StoreData) {
     store.check().await.unwrap();
 }

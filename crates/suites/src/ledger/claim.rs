@@ -3,14 +3,12 @@
 use cloakroom_storage::ledger::Authority;
 use cloakroom_storage::stamp::{Claim, ClaimState, Installation, Stamp};
 
-use super::ledger::in_sqlite;
-use super::rows::{AnyLedger, at, deleting, lease_of, new_id, pending};
+use super::rows::{at, deleting, lease_of, new_id, open, pending};
+use crate::ledgers::LedgerData;
+use crate::{Rule, rules};
 
-suite!(
-    sqlite, super::in_sqlite:
-    a_claim_is_durable,
-    each_change_is_counted_and_a_claim_is_none,
-);
+pub const RULES: &[Rule<LedgerData>] =
+    rules!(a_claim_is_durable, each_change_is_counted_and_a_claim_is_none,);
 
 fn claim(number: u64, state: ClaimState) -> Claim {
     let random = &mut rand::rng();
@@ -20,17 +18,17 @@ fn claim(number: u64, state: ClaimState) -> Claim {
     Claim { stamp, before: (number > 1).then_some(before), state }
 }
 
-async fn a_claim_is_durable(open: impl AsyncFn() -> AnyLedger) {
-    assert_eq!(open().await.claim().await.unwrap(), None);
+async fn a_claim_is_durable(data: &LedgerData) {
+    assert_eq!(open(data).await.claim().await.unwrap(), None);
     for (number, state) in [(1, ClaimState::Begun), (1, ClaimState::Made), (u64::MAX, ClaimState::Behind)] {
         let claim = claim(number, state);
-        open().await.write_claim(claim).await.unwrap();
-        assert_eq!(open().await.claim().await.unwrap(), Some(claim));
+        open(data).await.write_claim(claim).await.unwrap();
+        assert_eq!(open(data).await.claim().await.unwrap(), Some(claim));
     }
 }
 
-async fn each_change_is_counted_and_a_claim_is_none(open: impl AsyncFn() -> AnyLedger) {
-    let ledger = open().await;
+async fn each_change_is_counted_and_a_claim_is_none(data: &LedgerData) {
+    let ledger = open(data).await;
     let mut before = ledger.changes();
     let mut has_changed = async |what: &str, expected: bool| {
         let now = ledger.changes();

@@ -1,18 +1,16 @@
 //! What charges allow, and when room is free again.
 
-use std::sync::Arc;
-
-use cloakroom_adapters::sqlite::SqliteLedger;
 use cloakroom_core::resource::{BlobKey, Bundle, DeletionReason, Holder, Owner, OwnerKind, ResourceId};
 use cloakroom_storage::ledger::{
-    Account, Authority, Charge, Completion, Condition, Deletion, LeaseId, Ledger, LedgerError, Shortage,
-    Stored, Stray, Taken,
+    Account, Authority, Charge, Completion, Condition, Deletion, LeaseId, LedgerError, Shortage, Stored,
+    Stray, Taken,
 };
 
 use super::rows::{AnyLedger, at, completion, new_id, new_lease, pending};
+use crate::ledgers::LedgerData;
+use crate::{Rule, rules};
 
-suite!(
-    sqlite, super::in_sqlite:
+pub const RULES: &[Rule<LedgerData>] = rules!(
     what_is_stored_and_what_is_promised_count_together,
     what_does_not_fit_changes_nothing_and_the_first_that_has_too_little_is_told,
     an_upload_is_charged_anew_in_place_of_what_it_was,
@@ -30,10 +28,10 @@ suite!(
 
 const LEAST: u64 = 40;
 
-async fn in_sqlite(folder: &std::path::Path) -> AnyLedger {
-    let ledger = SqliteLedger::open(&folder.join("ledger.db")).await.unwrap();
+async fn open(data: &LedgerData) -> AnyLedger {
+    let ledger = data.open().await;
     ledger.load(LEAST).await.unwrap();
-    Arc::new(ledger)
+    ledger
 }
 
 fn bytes(amount: u64, limit: u64) -> Charge {
@@ -75,8 +73,8 @@ async fn taken(ledger: &AnyLedger) -> (u64, u64) {
     (resources, bytes)
 }
 
-async fn what_is_stored_and_what_is_promised_count_together(open: impl AsyncFn() -> AnyLedger) {
-    let ledger = open().await;
+async fn what_is_stored_and_what_is_promised_count_together(data: &LedgerData) {
+    let ledger = open(data).await;
     stored(&ledger, "a", 50).await;
     let _first = upload(&ledger, &[bytes(30, 100)]).await.unwrap();
     let shortage = Shortage { account: Account::Bytes, limit: 100, taken: 80 };
@@ -85,10 +83,8 @@ async fn what_is_stored_and_what_is_promised_count_together(open: impl AsyncFn()
     assert_eq!(ledger.taken().await.unwrap().stored_bytes, 50);
 }
 
-async fn what_does_not_fit_changes_nothing_and_the_first_that_has_too_little_is_told(
-    open: impl AsyncFn() -> AnyLedger,
-) {
-    let ledger = open().await;
+async fn what_does_not_fit_changes_nothing_and_the_first_that_has_too_little_is_told(data: &LedgerData) {
+    let ledger = open(data).await;
     let charges = [
         Charge { account: Account::Resources, amount: 1, limit: Some(1) },
         bytes_of("a", 30, 20),
@@ -101,8 +97,8 @@ async fn what_does_not_fit_changes_nothing_and_the_first_that_has_too_little_is_
     upload(&ledger, &[unlimited]).await.unwrap();
 }
 
-async fn an_upload_is_charged_anew_in_place_of_what_it_was(open: impl AsyncFn() -> AnyLedger) {
-    let ledger = open().await;
+async fn an_upload_is_charged_anew_in_place_of_what_it_was(data: &LedgerData) {
+    let ledger = open(data).await;
     let (id, lease) = upload(&ledger, &[bytes_of("user", 60, 100), bytes(60, 100)]).await.unwrap();
     let too_much = ledger.charge(id, lease, &[bytes_of("a", 101, 200), bytes(101, 100)]).await;
     let Err(LedgerError::NoRoom(shortage)) = too_much else { panic!("{too_much:?}") };
@@ -119,14 +115,14 @@ async fn an_upload_is_charged_anew_in_place_of_what_it_was(open: impl AsyncFn() 
     assert!(matches!(late, Err(LedgerError::Abandoned { .. })));
 }
 
-async fn an_upload_that_does_not_fit_leaves_no_row(open: impl AsyncFn() -> AnyLedger) {
-    let ledger = open().await;
+async fn an_upload_that_does_not_fit_leaves_no_row(data: &LedgerData) {
+    let ledger = open(data).await;
     assert!(upload(&ledger, &[bytes(101, 100)]).await.is_err());
     assert!(ledger.count_by_state().await.unwrap().is_empty());
 }
 
-async fn an_upload_that_ends_gives_its_room_back(open: impl AsyncFn() -> AnyLedger) {
-    let ledger = open().await;
+async fn an_upload_that_ends_gives_its_room_back(data: &LedgerData) {
+    let ledger = open(data).await;
     let all = [bytes(100, 100)];
     let (_, lease) = upload(&ledger, &all).await.unwrap();
     ledger.let_go(lease);
@@ -138,8 +134,8 @@ async fn an_upload_that_ends_gives_its_room_back(open: impl AsyncFn() -> AnyLedg
     assert_eq!(taken(&ledger).await, (0, 0));
 }
 
-async fn a_deletion_gives_its_room_back_once(open: impl AsyncFn() -> AnyLedger) {
-    let ledger = open().await;
+async fn a_deletion_gives_its_room_back_once(data: &LedgerData) {
+    let ledger = open(data).await;
     stored(&ledger, "a", 50).await;
     let id = stored(&ledger, "a", 50).await;
     delete(&ledger, id).await;
@@ -150,8 +146,8 @@ async fn a_deletion_gives_its_room_back_once(open: impl AsyncFn() -> AnyLedger) 
     }
 }
 
-async fn a_row_that_is_discarded_gives_its_room_back(open: impl AsyncFn() -> AnyLedger) {
-    let ledger = open().await;
+async fn a_row_that_is_discarded_gives_its_room_back(data: &LedgerData) {
+    let ledger = open(data).await;
     let id = stored(&ledger, "a", 50).await;
     stored(&ledger, "b", 60).await;
     assert!(ledger.discard(id, Authority::Admin).await.unwrap());
@@ -159,8 +155,8 @@ async fn a_row_that_is_discarded_gives_its_room_back(open: impl AsyncFn() -> Any
     assert_eq!(taken(&ledger).await, (1, 60));
 }
 
-async fn what_is_complete_is_charged_what_it_has(open: impl AsyncFn() -> AnyLedger) {
-    let ledger = open().await;
+async fn what_is_complete_is_charged_what_it_has(data: &LedgerData) {
+    let ledger = open(data).await;
     let promised = upload(&ledger, &[bytes_of("user", 90, 100), bytes(90, 100)]).await.unwrap();
     complete(&ledger, promised, "a", 50).await;
     let Taken { bytes: all, most_bytes, stored_bytes, .. } = ledger.taken().await.unwrap();
@@ -170,19 +166,19 @@ async fn what_is_complete_is_charged_what_it_has(open: impl AsyncFn() -> AnyLedg
     assert_eq!(taken(&ledger).await, (1, 50));
 }
 
-async fn each_resource_counts_as_the_least_at_least(open: impl AsyncFn() -> AnyLedger) {
-    let ledger = open().await;
+async fn each_resource_counts_as_the_least_at_least(data: &LedgerData) {
+    let ledger = open(data).await;
     let id = stored(&ledger, "a", 0).await;
     stored(&ledger, "a", LEAST + 1).await;
     assert_eq!(taken(&ledger).await, (2, 2 * LEAST + 1));
-    assert_eq!(taken(&open().await).await, (2, 2 * LEAST + 1));
+    assert_eq!(taken(&open(data).await).await, (2, 2 * LEAST + 1));
     delete(&ledger, id).await;
     ledger.finish_deletion(id).await.unwrap();
     assert_eq!(taken(&ledger).await, (1, LEAST + 1));
 }
 
-async fn a_holder_has_its_share_of_the_room_and_others_theirs(open: impl AsyncFn() -> AnyLedger) {
-    let ledger = open().await;
+async fn a_holder_has_its_share_of_the_room_and_others_theirs(data: &LedgerData) {
+    let ledger = open(data).await;
     let charges = |namespace| [bytes_of(namespace, 50, 100), bytes(50, 1000)];
     let first = upload(&ledger, &charges("greedy")).await.unwrap();
     complete(&ledger, first, "greedy", 50).await;
@@ -198,21 +194,21 @@ async fn a_holder_has_its_share_of_the_room_and_others_theirs(open: impl AsyncFn
     upload(&ledger, &charges("greedy")).await.unwrap();
 }
 
-async fn what_is_stored_counts_from_the_start_by_its_namespace(open: impl AsyncFn() -> AnyLedger) {
-    let ledger = open().await;
+async fn what_is_stored_counts_from_the_start_by_its_namespace(data: &LedgerData) {
+    let ledger = open(data).await;
     stored(&ledger, "a", 50).await;
     let deleting = stored(&ledger, "b", 70).await;
     delete(&ledger, deleting).await;
     upload(&ledger, &[bytes(500, 1000)]).await.unwrap();
-    let taken = open().await.taken().await.unwrap();
+    let taken = open(data).await.taken().await.unwrap();
     let Taken { resources, bytes, stored_bytes, most_resources, most_bytes, .. } = taken;
     assert_eq!((resources, bytes, stored_bytes, most_resources, most_bytes), (2, 120, 120, 1, 70));
 }
 
-async fn rows_that_another_hand_changed_count_when_they_are_counted_again(open: impl AsyncFn() -> AnyLedger) {
-    let ledger = open().await;
+async fn rows_that_another_hand_changed_count_when_they_are_counted_again(data: &LedgerData) {
+    let ledger = open(data).await;
     let _going_on = upload(&ledger, &[bytes(10, 1000)]).await.unwrap();
-    stored(&open().await, "a", 50).await;
+    stored(&open(data).await, "a", 50).await;
     assert_eq!(taken(&ledger).await.1, 10);
     for _ in 0..2 {
         ledger.refresh(true).await.unwrap();
@@ -222,18 +218,16 @@ async fn rows_that_another_hand_changed_count_when_they_are_counted_again(open: 
     assert_eq!(taken(&ledger).await.1, 60);
 }
 
-async fn strays_are_noted_once_and_count_in_the_bytes_of_all_and_of_no_holder(
-    open: impl AsyncFn() -> AnyLedger,
-) {
+async fn strays_are_noted_once_and_count_in_the_bytes_of_all_and_of_no_holder(data: &LedgerData) {
     let stray = |size_bytes, second| Stray { key: BlobKey::of(new_id()), size_bytes, seen_at: at(second) };
     let (large, small) = (stray(100, 1), stray(1, 2));
     {
-        let ledger = open().await;
+        let ledger = open(data).await;
         ledger.note_strays(vec![large, small], Vec::new()).await.unwrap();
         ledger.note_strays(vec![Stray { seen_at: at(9), ..large }], Vec::new()).await.unwrap();
         ledger.close().await;
     }
-    let ledger = open().await;
+    let ledger = open(data).await;
     let mut noted = ledger.strays().await.unwrap();
     noted.sort_by_key(|stray| stray.seen_at);
     assert_eq!(noted, [large, small], "when it was first seen stays");

@@ -1,0 +1,14 @@
+//! Every sentence of the documentation of `Ledger`.
+
+mod claim;
+mod leases;
+mod rooms;
+pub mod rows;
+mod states;
+mod without_row;
+
+use crate::Rule;
+use crate::ledgers::LedgerData;
+
+pub const RULES: [&[Rule<LedgerData>]; 5] =
+    [states::RULES, leases::RULES, rooms::RULES, claim::RULES, without_row::RULES];
