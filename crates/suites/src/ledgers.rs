@@ -7,33 +7,22 @@ use async_trait::async_trait;
 use cloakroom_adapters::sqlite::SqliteLedger;
 use cloakroom_storage::ledger::Ledger;
 use cloakroom_testing::clock::ManualClock;
-use cloakroom_testing::needs::Need;
 use tempfile::TempDir;
 
+use crate::Implementation;
+
 /// Each ledger is one line here.
-pub const LEDGERS: [&dyn LedgerUnderTest; 1] = [&Sqlite];
+pub const LEDGERS: [&Implementation<LedgerData>; 1] = [&SQLITE];
 
-/// How tests open a ledger.
-#[async_trait(?Send)]
-pub trait LedgerUnderTest: Sync {
-    /// The first part of the names of its tests.
-    fn name(&self) -> &'static str;
-
-    /// What it needs beyond Rust. Its tests are skipped with a message where that is missing.
-    fn needs(&self) -> Vec<Need> {
-        Vec::new()
-    }
-
-    /// New and empty data.
-    async fn create(&self) -> LedgerData;
-}
+static SQLITE: Implementation<LedgerData> =
+    Implementation { name: "sqlite", needs: Vec::new, create: || Box::pin(in_sqlite()) };
 
 /// The data of a ledger.
 pub type LedgerData = Box<dyn Reopened>;
 
 /// Data that can be opened again and again, which shows what is durable.
 #[async_trait(?Send)]
-pub trait Reopened: Send + Sync {
+pub trait Reopened {
     /// Opens it as a process does that begins; it is not loaded yet.
     async fn open(&self) -> Arc<dyn Ledger>;
 
@@ -41,22 +30,13 @@ pub trait Reopened: Send + Sync {
     async fn elapse(&self, by: Duration);
 }
 
-struct Sqlite;
-
 struct SqliteData {
     folder: TempDir,
     clock: Arc<ManualClock>,
 }
 
-#[async_trait(?Send)]
-impl LedgerUnderTest for Sqlite {
-    fn name(&self) -> &'static str {
-        "sqlite"
-    }
-
-    async fn create(&self) -> LedgerData {
-        Box::new(SqliteData { folder: tempfile::tempdir().unwrap(), clock: Arc::new(ManualClock::new()) })
-    }
+async fn in_sqlite() -> LedgerData {
+    Box::new(SqliteData { folder: tempfile::tempdir().unwrap(), clock: Arc::new(ManualClock::new()) })
 }
 
 #[async_trait(?Send)]

@@ -32,31 +32,35 @@ macro_rules! rules {
 }
 use rules;
 
-/// A test of each rule for each store and each ledger. Each has new and empty data.
-pub fn trials() -> Vec<Trial> {
-    let stores = STORES.iter().flat_map(|made| {
-        let trial = |rule| of_rule(made.name(), made.needs(), rule, async || made.create().await);
-        store::RULES.iter().map(trial).collect::<Vec<_>>()
-    });
-    let ledgers = LEDGERS.iter().flat_map(|made| {
-        let rules = ledger::RULES.into_iter().flatten();
-        let trial = |rule| of_rule(made.name(), made.needs(), rule, async || made.create().await);
-        rules.map(trial).collect::<Vec<_>>()
-    });
-    stores.chain(ledgers).collect()
+/// An implementation of a port, and how tests get it.
+pub struct Implementation<D> {
+    /// The first part of the names of its tests.
+    pub name: &'static str,
+    /// What it needs beyond Rust. Its tests are skipped with a message where that is missing.
+    pub needs: fn() -> Vec<Need>,
+    /// Makes new and empty data.
+    pub create: fn() -> LocalBoxFuture<'static, D>,
 }
 
-fn of_rule<D: 'static>(
-    of: &str,
-    needs: Vec<Need>,
-    rule: &'static Rule<D>,
-    create: impl AsyncFnOnce() -> D + Send + 'static,
-) -> Trial {
-    trial(&format!("{of}::{}", rule.name), &needs, move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            let data = create().await;
-            (rule.check)(&data).await;
+impl<D> Implementation<D> {
+    /// A test of each rule. Each has data of its own.
+    fn trials(&'static self, rules: impl IntoIterator<Item = &'static Rule<D>>) -> Vec<Trial> {
+        let rules = rules.into_iter().map(|rule| {
+            trial(&format!("{}::{}", self.name, rule.name), &(self.needs)(), || {
+                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+                runtime.block_on(async {
+                    let data = (self.create)().await;
+                    (rule.check)(&data).await;
+                });
+            })
         });
-    })
+        rules.collect()
+    }
+}
+
+/// The tests of all rules, for each store and each ledger.
+pub fn trials() -> Vec<Trial> {
+    let stores = STORES.into_iter().flat_map(|store| store.implementation.trials(store::RULES));
+    let ledgers = LEDGERS.into_iter().flat_map(|ledger| ledger.trials(ledger::RULES.into_iter().flatten()));
+    stores.chain(ledgers).collect()
 }

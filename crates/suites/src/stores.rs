@@ -8,52 +8,56 @@ use async_trait::async_trait;
 use cloakroom_adapters::disk::{DataDirectory, DiskStore};
 use cloakroom_core::resource::BlobKey;
 use cloakroom_storage::store::{BlobStore, LocalDisk as _, MemoryStore, Storage};
-use cloakroom_testing::needs::{Need, missing, skip};
+use cloakroom_testing::needs::{missing, skip};
 use tempfile::TempDir;
 
+use crate::Implementation;
+
 /// Each store is one line here.
-pub const STORES: [Store; 2] = [DISK, MEMORY];
+pub const STORES: [&Store; 2] = [&DISK, &MEMORY];
 
-pub const DISK: Store = &Disk;
-pub const MEMORY: Store = &Memory;
+pub static DISK: Store = Store {
+    implementation: Implementation { name: "disk", needs: Vec::new, create: || Box::pin(on_disk()) },
+    has_handles: false,
+    is_disk: true,
+};
 
-pub type Store = &'static dyn StoreUnderTest;
+pub static MEMORY: Store = Store {
+    implementation: Implementation { name: "memory", needs: Vec::new, create: || Box::pin(in_memory()) },
+    has_handles: true,
+    is_disk: false,
+};
 
 /// The stores that can be had on this machine. A message says which ones cannot.
-pub fn stores() -> impl Iterator<Item = Store> {
+pub fn stores() -> impl Iterator<Item = &'static Store> {
     STORES.into_iter().filter(|store| {
-        let missing = missing(&store.needs());
+        let missing = missing(&(store.implementation.needs)());
         if !missing.is_empty() {
-            skip(&format!("{}: {}", store.name(), missing.join("; ")));
+            skip(&format!("{store:?}: {}", missing.join("; ")));
         }
         missing.is_empty()
     })
 }
 
-/// How tests open a store, and what is special about it.
-#[async_trait(?Send)]
-pub trait StoreUnderTest: Sync {
-    /// The first part of the names of its tests.
-    fn name(&self) -> &'static str;
-
-    /// What it needs beyond Rust. Its tests are skipped with a message where that is missing.
-    fn needs(&self) -> Vec<Need> {
-        Vec::new()
-    }
-
-    /// A new and empty one.
-    async fn create(&self) -> StoreData;
-
+/// A store, and what is special about it.
+pub struct Store {
+    pub implementation: Implementation<StoreData>,
     /// Whether its uploads have handles.
-    fn has_handles(&self) -> bool;
-
+    pub has_handles: bool,
     /// Whether its blobs are on a local disk, where what was opened stays readable.
-    fn is_disk(&self) -> bool;
+    pub is_disk: bool,
 }
 
-impl Debug for dyn StoreUnderTest {
+impl Store {
+    /// A new and empty one.
+    pub async fn create(&self) -> StoreData {
+        (self.implementation.create)().await
+    }
+}
+
+impl Debug for Store {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.name())
+        formatter.write_str(self.implementation.name)
     }
 }
 
@@ -66,7 +70,7 @@ pub struct StoreData {
 
 /// How a test looks for uploads that are not committed.
 #[async_trait(?Send)]
-trait Uncommitted: Send + Sync {
+trait Uncommitted {
     async fn keys(&self) -> Vec<BlobKey>;
 }
 
@@ -85,27 +89,10 @@ impl Deref for StoreData {
     }
 }
 
-struct Disk;
-
-#[async_trait(?Send)]
-impl StoreUnderTest for Disk {
-    fn name(&self) -> &'static str {
-        "disk"
-    }
-
-    async fn create(&self) -> StoreData {
-        let folder = tempfile::tempdir().unwrap();
-        let store = Arc::new(DiskStore::new(DataDirectory::open(folder.path()).unwrap()));
-        StoreData { storage: Storage::on_disk(Arc::clone(&store)), uncommitted: store, _folder: Some(folder) }
-    }
-
-    fn has_handles(&self) -> bool {
-        false
-    }
-
-    fn is_disk(&self) -> bool {
-        true
-    }
+async fn on_disk() -> StoreData {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Arc::new(DiskStore::new(DataDirectory::open(folder.path()).unwrap()));
+    StoreData { storage: Storage::on_disk(Arc::clone(&store)), uncommitted: store, _folder: Some(folder) }
 }
 
 #[async_trait(?Send)]
@@ -115,30 +102,10 @@ impl Uncommitted for DiskStore {
     }
 }
 
-struct Memory;
-
-#[async_trait(?Send)]
-impl StoreUnderTest for Memory {
-    fn name(&self) -> &'static str {
-        "memory"
-    }
-
-    async fn create(&self) -> StoreData {
-        let store = MemoryStore::default();
-        StoreData {
-            storage: Storage::elsewhere(Arc::new(store.clone())),
-            uncommitted: Arc::new(store),
-            _folder: None,
-        }
-    }
-
-    fn has_handles(&self) -> bool {
-        true
-    }
-
-    fn is_disk(&self) -> bool {
-        false
-    }
+async fn in_memory() -> StoreData {
+    let store = MemoryStore::default();
+    let storage = Storage::elsewhere(Arc::new(store.clone()));
+    StoreData { storage, uncommitted: Arc::new(store), _folder: None }
 }
 
 #[async_trait(?Send)]

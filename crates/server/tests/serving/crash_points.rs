@@ -38,7 +38,7 @@ struct Before {
 }
 
 impl Before {
-    async fn new(store: Store, work: Work) -> Self {
+    async fn new(store: &'static Store, work: Work) -> Self {
         let shared = SharedData::new(store).await;
         if work == Work::Claim {
             return Self { shared, kept: None, due: None };
@@ -86,7 +86,7 @@ async fn done(
 }
 
 /// Does the work up to a point, and returns how many calls it made. Then looks at what is left after a restart.
-async fn check(store: Store, work: Work, at: usize, point: Point) -> usize {
+async fn check(store: &'static Store, work: Work, at: usize, point: Point) -> usize {
     let what = format!("{store:?} {work:?} {point:?} call {at}");
     let Before { shared, kept, due } = Before::new(store, work).await;
     let (faults, limits) = (Faults::default(), Options::default().limits);

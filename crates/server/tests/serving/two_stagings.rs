@@ -21,7 +21,7 @@ use crate::support::faults::{Fault, Side, Step};
 use crate::support::two_servers::{BUNDLE, SIDES, Server, SharedData, UNUSED_TIMEOUT, finish, read};
 
 /// Every step of an upload, before and after it, in both stores. Only the one that has handles notes them.
-fn upload_steps() -> impl Iterator<Item = (Store, Step, Side)> {
+fn upload_steps() -> impl Iterator<Item = (&'static Store, Step, Side)> {
     let steps = [
         Step::LedgerCharged,
         Step::LedgerBegin,
@@ -33,7 +33,7 @@ fn upload_steps() -> impl Iterator<Item = (Store, Step, Side)> {
         Step::LedgerComplete,
     ];
     let all = stores().flat_map(move |store| steps.map(|step| (store, step)));
-    let reached = all.filter(|(store, step)| store.has_handles() || !matches!(step, Step::LedgerNoteHandle));
+    let reached = all.filter(|(store, step)| store.has_handles || !matches!(step, Step::LedgerNoteHandle));
     reached.flat_map(|(store, step)| SIDES.map(|side| (store, step, side)))
 }
 
@@ -93,7 +93,7 @@ async fn an_upload_whose_lease_is_renewed_is_left_alone_at_every_step() {
 
 #[tokio::test]
 async fn a_renewal_that_comes_too_late_brings_nothing_back() {
-    let (shared, late, other) = SharedData::two(DISK).await;
+    let (shared, late, other) = SharedData::two(&DISK).await;
     let before_complete = late.stopped_at(Step::LedgerComplete, Side::Before);
     let upload = late.uploads();
     before_complete.reached().await;
@@ -132,7 +132,7 @@ async fn a_lease_that_begins_during_a_renewal_is_not_lost() {
 
 #[tokio::test]
 async fn leases_are_renewed_again_and_again_without_a_sweep() {
-    let (shared, late, other) = SharedData::two(DISK).await;
+    let (shared, late, other) = SharedData::two(&DISK).await;
     let mut upload = late.begins().await.unwrap().unwrap();
     let renewed = async || {
         let stop = late.stopped_at(Step::LedgerRenew, Side::After);
@@ -198,7 +198,7 @@ async fn a_cleaner_of_another_term_gives_up_no_upload_and_removes_no_bytes_witho
 
 #[tokio::test]
 async fn bytes_that_appear_after_their_upload_was_abandoned_are_no_stray() {
-    let (shared, late, other) = SharedData::two(MEMORY).await;
+    let (shared, late, other) = SharedData::two(&MEMORY).await;
     let begins = async || late.begins().await.unwrap().unwrap();
     let (unanswered, cut_off, refused) = (begins().await, begins().await, begins().await);
     let ids = [unanswered.id(), cut_off.id(), refused.id()];
@@ -228,7 +228,7 @@ async fn bytes_that_appear_after_their_upload_was_abandoned_are_no_stray() {
 
 #[tokio::test]
 async fn an_upload_whose_row_was_damaged_is_aborted_by_its_handle() {
-    let (shared, late, other) = SharedData::two(MEMORY).await;
+    let (shared, late, other) = SharedData::two(&MEMORY).await;
     let dead = late.stopped_at(Step::StoreWrite, Side::After);
     let _never_ends = late.uploads();
     dead.reached().await;
@@ -243,7 +243,7 @@ async fn an_upload_whose_row_was_damaged_is_aborted_by_its_handle() {
 
 #[tokio::test]
 async fn an_upload_whose_row_is_damaged_before_it_is_complete_aborts_it_by_its_handle() {
-    let (shared, late, _other) = SharedData::two(MEMORY).await;
+    let (shared, late, _other) = SharedData::two(&MEMORY).await;
     let stop = late.stopped_at(Step::LedgerComplete, Side::Before);
     let upload = late.uploads();
     stop.reached().await;
@@ -259,7 +259,7 @@ async fn a_cleaner_that_is_held_up_while_it_gives_an_upload_up_takes_nothing_tha
     for step in [Step::LedgerTerm, Step::LedgerAbandon, Step::StoreAbort, Step::LedgerFinishAbandoned] {
         for side in SIDES {
             let what = format!("{side:?} {step:?}");
-            let (shared, late, other) = SharedData::two(MEMORY).await;
+            let (shared, late, other) = SharedData::two(&MEMORY).await;
             // The upload of a third server that is gone, and one that goes on.
             let gone = shared.server().await;
             let dead = gone.stopped_at(Step::StoreCommit, Side::After);
@@ -289,7 +289,7 @@ async fn a_release_that_is_held_up_is_finished_by_the_other_one_and_the_ticket_i
         [Step::LedgerMarkDeleting, Step::LedgerIsDownloading, Step::StoreDelete, Step::LedgerFinishDeletion];
     for store in stores() {
         // On a disk a deletion waits for no download.
-        let is_asked = |step: &Step| !store.is_disk() || !matches!(step, Step::LedgerIsDownloading);
+        let is_asked = |step: &Step| !store.is_disk || !matches!(step, Step::LedgerIsDownloading);
         for (step, side) in steps.into_iter().filter(is_asked).flat_map(|step| SIDES.map(|side| (step, side)))
         {
             let what = format!("{store:?} {side:?} {step:?}");
@@ -345,7 +345,7 @@ async fn a_decision_to_delete_that_comes_late_takes_nothing_that_was_used_or_is_
 
 #[tokio::test]
 async fn a_download_holds_the_cleaner_off_for_as_long_as_its_lease_lasts() {
-    let (shared, late, other) = SharedData::two(DISK).await;
+    let (shared, late, other) = SharedData::two(&DISK).await;
     let staged = other.staged().await;
     let download = late.opens(&staged).await.unwrap();
     let row = other.row(&staged).await;
@@ -426,7 +426,7 @@ async fn what_its_caller_drops_at_any_step_leaves_neither_bytes_nor_room_nor_lea
 async fn a_download_that_its_caller_drops_holds_nothing_off() {
     for step in [Step::LedgerHold, Step::StoreOpen, Step::LedgerMarkUsed] {
         for side in SIDES {
-            let (_house, late, other) = SharedData::two(DISK).await;
+            let (_house, late, other) = SharedData::two(&DISK).await;
             let staged = other.staged().await;
             let stop = late.stopped_at(step, side);
             let download = late.downloads(&staged);
@@ -441,7 +441,7 @@ async fn a_download_that_its_caller_drops_holds_nothing_off() {
 
 #[tokio::test]
 async fn without_a_disk_bytes_that_are_being_sent_go_when_the_lease_of_the_download_ends() {
-    let (shared, late, other) = SharedData::two(MEMORY).await;
+    let (shared, late, other) = SharedData::two(&MEMORY).await;
     let staged = other.staged().await;
     let [one, forgotten] = [late.opens(&staged).await.unwrap(), late.opens(&staged).await.unwrap()];
     other.staging.release(staged.id, &staged.secret).await.unwrap();
@@ -458,7 +458,7 @@ async fn without_a_disk_bytes_that_are_being_sent_go_when_the_lease_of_the_downl
 
 #[tokio::test]
 async fn an_upload_that_was_abandoned_ends_before_it_has_sent_everything() {
-    let (shared, late, other) = SharedData::two(DISK).await;
+    let (shared, late, other) = SharedData::two(&DISK).await;
     let mut upload = late.staging.begin_upload(NewUpload::default()).await.unwrap();
     shared.clock.advance(LEASE_TIME);
     assert_eq!(other.recovers().await.uploads, 1);

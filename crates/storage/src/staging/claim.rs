@@ -180,7 +180,8 @@ impl Staging {
 }
 
 impl Parts {
-    /// Writes the stamp of this start, which finishes a claim that was begun. If nothing can be written now, the first sweep that deletes something tries again.
+    /// Writes the stamp of this start, which finishes a claim that was begun. If nothing can be written now, the first sweep
+    /// that deletes something tries again.
     pub(super) async fn begin_stamps(&self) {
         let mut stamps = self.claims.state.lock().await;
         let done = match stamps.own.state {

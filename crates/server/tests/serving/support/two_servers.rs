@@ -47,7 +47,7 @@ pub struct Server {
 }
 
 impl SharedData {
-    pub async fn new(store: Store) -> Self {
+    pub async fn new(store: &'static Store) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let clock = Arc::new(ManualClock::new());
         let ledger = open_ledger(folder.path(), &clock).await;
@@ -83,7 +83,7 @@ impl SharedData {
         Self { ledger: open_ledger(self.folder.path(), &self.clock).await, ..self }
     }
 
-    pub async fn two(store: Store) -> (Self, Server, Server) {
+    pub async fn two(store: &'static Store) -> (Self, Server, Server) {
         let shared = Self::new(store).await;
         let (late, other) = (shared.server().await, shared.server().await);
         (shared, late, other)
