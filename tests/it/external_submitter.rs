@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cloakroom_testing::api_server::{Call, Fault, SECRET, Verb};
 use cloakroom_testing::cluster::{CONFIG_MAP, Cluster as _, Kind, SPARK_APPLICATION, kubeconfig, text};
-use cloakroom_testing::front::{Front, Turn};
+use cloakroom_testing::front::{Front, STOPPING, Turn};
 use cloakroom_testing::known::{parse, rights_of};
 use cloakroom_testing::process::{Cloakroom, command, output_in_time, stderr};
 use cloakroom_testing::tls;
@@ -92,7 +92,7 @@ fn a_server_that_is_away_is_waited_for_before_and_after_it_has_said_the_image() 
     let address = stager.server.address.parse().unwrap();
     let asked = AtomicUsize::new(0);
     let front = Front::before(address, move |_| match asked.fetch_add(1, Ordering::Relaxed) {
-        0 | 2 => Turn::Stopping,
+        0 | 2 => STOPPING,
         _ => Turn::Pass,
     });
     let output = stager.stage_at(&front.url(), "spark-submit", &WHOLE).output().unwrap();

@@ -11,10 +11,11 @@ use std::path::{Path, PathBuf};
 use source::{Token, code_without_tests, modules_of_tests, tokens};
 
 /// Libraries that only some crates may use.
-const LIBRARIES: [(&str, &[&str]); 4] = [
+const LIBRARIES: [(&str, &[&str]); 5] = [
     ("axum", &["cloakroom-server", "cloakroom-testing"]),
     ("kube", &["cloakroom-cluster", "cloakroom-server", "cloakroom-submit"]),
-    ("reqwest", &["cloakroom-testing", "cloakroom-transfer"]),
+    ("object_store", &["cloakroom-adapters"]),
+    ("reqwest", &["cloakroom-adapters", "cloakroom-outbound", "cloakroom-testing", "cloakroom-transfer"]),
     ("sqlx", &["cloakroom-adapters"]),
 ];
 

@@ -7,7 +7,7 @@ use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cloakroom_core::protocol::v1::Ticket;
-use cloakroom_testing::front::{Front, Turn};
+use cloakroom_testing::front::{Front, STOPPING, Turn};
 use cloakroom_testing::noise::noise;
 use cloakroom_testing::port::ReservedPort;
 use cloakroom_testing::process::{Cloakroom, command, read_until, stderr};
@@ -158,7 +158,7 @@ fn a_server_that_is_about_to_stop_is_asked_again_and_that_is_said_once() {
     let (_server, address) = client.serve_anywhere();
     let asked = AtomicUsize::new(0);
     let front = Front::before(address, move |_| match asked.fetch_add(1, Ordering::Relaxed) {
-        0..=2 => Turn::Stopping,
+        0..=2 => STOPPING,
         _ => Turn::Pass,
     });
     let output = client.stage(&front.url()).output().unwrap();
@@ -180,7 +180,7 @@ async fn a_download_goes_on_where_it_stopped_when_its_server_is_replaced() {
     let downloads = AtomicUsize::new(0);
     let front = Front::before(address, move |_| match downloads.fetch_add(1, Ordering::Relaxed) {
         0 => Turn::Hold { after: A_LITTLE },
-        1 => Turn::Stopping,
+        1 => STOPPING,
         _ => Turn::Pass,
     });
     let mut fetching = Running::start(client.fetch(&front.url(), &ticket, "jars"));

@@ -11,7 +11,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cloakroom_testing::api_server::{FakeApiServer, Fault, NETWORK_POLICY, SECRET, Verb};
 use cloakroom_testing::cluster::{CONFIG_MAP, Cluster as _, Kind, POD, SERVICE};
-use cloakroom_testing::front::{Front, Turn};
+use cloakroom_testing::front::{Front, STOPPING, Turn};
 use cloakroom_testing::noise::noise;
 use cloakroom_testing::process::{Cloakroom, command, read_until, stderr};
 use cloakroom_testing::workspace::Workspace;
@@ -283,7 +283,7 @@ async fn a_server_that_is_replaced_in_the_middle_of_a_submission_is_waited_for()
     let is_first = |count: &AtomicUsize| count.fetch_add(1, Ordering::Relaxed) == 0;
     let front = Front::before(address, move |request| match request.split(' ').next() {
         Some("POST") if is_first(&uploads) => Turn::Hold { after: A_LITTLE },
-        _ if request.contains("/metadata") && is_first(&questions) => Turn::Stopping,
+        _ if request.contains("/metadata") && is_first(&questions) => STOPPING,
         _ => Turn::Pass,
     });
     let mut running = submitter.submit(&front.url(), &[]).stderr(Stdio::piped()).spawn().unwrap();

@@ -1,5 +1,5 @@
-//! A proxy before a server that is being replaced. It lets requests pass, answers that the server is about to stop, holds
-//! a connection in the middle until the server is gone, or refuses all connections from then on.
+//! A proxy before a server that fails or is being replaced. It lets requests pass, answers in its place, loses the answer, cuts or
+//! holds a connection in the middle, or refuses all connections from then on.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -8,16 +8,26 @@ use std::sync::{Arc, Condvar, Mutex};
 
 use crate::wait::{BOUND, until_true};
 
-const STOPPING: &str =
-    "{\"status\":503,\"code\":\"shutting-down\",\"detail\":\"this server is about to stop\"}";
+/// The answer of a server that is about to stop.
+pub const STOPPING: Turn = Turn::Answer(
+    503,
+    "application/problem+json",
+    "{\"status\":503,\"code\":\"shutting-down\",\"detail\":\"this server is about to stop\"}",
+);
 const LONGEST_HEAD: usize = 64 << 10;
 
 /// How the proxy treats a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
     Pass,
-    /// It gets a 503 before its body is read.
-    Stopping,
+    /// It gets this status, type and body as its answer before its body is read.
+    Answer(u16, &'static str, &'static str),
+    /// It passes whole. Its answer comes from the server, and does not reach the client.
+    LoseAnswer,
+    /// It passes. After this many bytes of the answer the connection is cut.
+    Cut {
+        after: usize,
+    },
     /// It passes until this many bytes went in one direction. Then nothing moves until [`Front::let_go`], which cuts
     /// it.
     Hold {
@@ -29,7 +39,7 @@ pub enum Turn {
 
 type Script = dyn Fn(&str) -> Turn + Send + Sync;
 
-/// A proxy on loopback, with one request for each connection.
+/// A proxy on loopback. It asks the server to close the connection after each request.
 pub struct Front {
     line: Arc<Line>,
 }
@@ -105,18 +115,28 @@ impl Line {
         let text = String::from_utf8_lossy(&head);
         let turn = (self.script)(text.lines().next().unwrap_or_default());
         match turn {
-            Turn::Stopping => return refuse(client),
+            Turn::Answer(status, kind, body) => return answer(client, status, kind, body),
             Turn::Last => self.close(),
-            Turn::Pass | Turn::Hold { .. } => {}
+            Turn::Pass | Turn::LoseAnswer | Turn::Cut { .. } | Turn::Hold { .. } => {}
         }
         let Ok(server) = TcpStream::connect(self.server) else { return };
-        if (&server).write_all(&head).is_err() {
+        if (&server).write_all(&with_close(head)).is_err() {
             return;
         }
-        let most = if let Turn::Hold { after } = turn { after } else { usize::MAX };
+        let (most, most_back) = match turn {
+            Turn::Hold { after } => (after, after),
+            Turn::Cut { after } => (usize::MAX, after),
+            _ => (usize::MAX, usize::MAX),
+        };
+        let is_held = most != usize::MAX;
         std::thread::scope(|scope| {
-            scope.spawn(|| self.carry(client, &server, most));
-            self.carry(&server, client, most);
+            scope.spawn(|| self.carry(client, &server, most, is_held));
+            if turn == Turn::LoseAnswer {
+                let _ = std::io::copy(&mut (&server), &mut std::io::sink());
+                let _ = (server.shutdown(Shutdown::Both), client.shutdown(Shutdown::Both));
+            } else {
+                self.carry(&server, client, most_back, is_held);
+            }
         });
     }
 
@@ -126,8 +146,8 @@ impl Line {
         while TcpStream::connect(self.address).is_ok() {}
     }
 
-    /// Carries one direction. If it ends in an error or is cut, both directions end.
-    fn carry(&self, mut from: &TcpStream, mut to: &TcpStream, most: usize) {
+    /// Carries one direction, `most` bytes of it. If it ends in an error or is cut, both directions end.
+    fn carry(&self, mut from: &TcpStream, mut to: &TcpStream, most: usize, is_held: bool) {
         let (mut bytes, mut carried) = ([0; 16 << 10], 0);
         loop {
             match from.read(&mut bytes) {
@@ -141,7 +161,9 @@ impl Line {
                     if carried < most {
                         continue;
                     }
-                    self.wait();
+                    if is_held {
+                        self.wait();
+                    }
                 }
                 _ => {}
             }
@@ -169,12 +191,19 @@ fn read_head(mut client: &TcpStream) -> Option<Vec<u8>> {
     Some(head)
 }
 
-/// Answers 503. It closes only after the client, which might not see the answer otherwise.
-fn refuse(mut client: &TcpStream) {
-    let length = STOPPING.len();
+/// The head with the wish that the connection ends after the answer.
+fn with_close(mut head: Vec<u8>) -> Vec<u8> {
+    let line = head.windows(2).position(|two| two == b"\r\n").unwrap_or(0) + 2;
+    head.splice(line..line, *b"connection: close\r\n");
+    head
+}
+
+/// Answers in place of the server. It closes only after the client, which might not see the answer otherwise.
+fn answer(mut client: &TcpStream, status: u16, kind: &str, body: &str) {
+    let length = body.len();
     let answer = format!(
-        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\ncontent-length: {length}\r\n\
-         connection: close\r\n\r\n{STOPPING}"
+        "HTTP/1.1 {status} Of The Proxy\r\ncontent-type: {kind}\r\netag: \"of-the-proxy\"\r\ncontent-length: \
+         {length}\r\nconnection: close\r\n\r\n{body}"
     );
     let _ = client.write_all(answer.as_bytes()).and_then(|()| client.shutdown(Shutdown::Write));
     let _ = std::io::copy(&mut client, &mut std::io::sink());

@@ -3,6 +3,8 @@
 //! - the program: [`process`] starts it, [`dist`] finds that of a release, [`logs`] captures the log lines of a test
 //! - API servers: [`api_server`] is a fake one, [`control_plane`] a real one, [`cluster`] stands for either of them,
 //!   and [`runner`] runs the pods of one without nodes; [`scenarios`] run on both
+//! - [`s3_gateway`]: a store of its own, for buckets
+//! - [`child`]: programs that end with the test
 //! - HTTP: [`scripted`] servers, [`wire`] for invalid requests, [`half`] of an upload, [`tls`]; [`proxy`] is an honest one, [`cable`],
 //!   [`checkpoint`] and [`front`] fail as planned
 //! - input: [`bundles`], honest and hostile, [`noise`], the [`jobs`] that Spark runs
@@ -23,6 +25,7 @@ pub mod api_server;
 pub mod bundles;
 pub mod cable;
 pub mod checkpoint;
+pub mod child;
 pub mod clock;
 pub mod cluster;
 pub mod control_group;
@@ -42,6 +45,7 @@ pub mod port;
 pub mod process;
 pub mod proxy;
 pub mod runner;
+pub mod s3_gateway;
 pub mod scenarios;
 pub mod scripted;
 pub mod spread;

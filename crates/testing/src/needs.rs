@@ -68,7 +68,7 @@ pub fn trial(name: &str, needs: &[Need], test: impl FnOnce() + Send + 'static) -
         return Trial::test(name, run);
     }
     let why = missing.join("; ");
-    if std::env::var("CLOAKROOM_TESTS_REQUIRE").is_ok_and(|required| required == "all") {
+    if is_all_required() {
         return Trial::test(name, move || Err(format!("cannot run: {why}").into()));
     }
     eprintln!("SKIPPED {name}: {why}");
@@ -80,6 +80,16 @@ pub fn trial(name: &str, needs: &[Need], test: impl FnOnce() + Send + 'static) -
 pub fn skip(why: &str) {
     assert!(std::env::var_os("CLOAKROOM_TESTS_REQUIRE").is_none(), "cannot run: {why}");
     eprintln!("SKIPPED: {why}");
+}
+
+/// [`skip`] for what is not in Debian's packages, so only `all` requires it.
+pub fn skip_unless_all(why: &str) {
+    assert!(!is_all_required(), "cannot run: {why}");
+    eprintln!("SKIPPED: {why}");
+}
+
+fn is_all_required() -> bool {
+    std::env::var("CLOAKROOM_TESTS_REQUIRE").is_ok_and(|required| required == "all")
 }
 
 /// The needs that are not met, in words.

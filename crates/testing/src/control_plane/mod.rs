@@ -1,6 +1,5 @@
 //! A real control plane on loopback: etcd, kube-apiserver with RBAC, kube-controller-manager.
 
-mod child;
 mod files;
 mod rights;
 
@@ -14,13 +13,13 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::{Mutex, OnceCell};
 
+use crate::child::Program;
 use crate::cluster::{Account, Api, Cluster, SPARK_APPLICATION, kubeconfig, text};
 use crate::needs::path;
 use crate::port::ReservedPort;
 use crate::tls;
 use crate::wait::until;
 
-use child::Program;
 use files::{ADMIN_TOKEN, Files, LASTING_TOKEN};
 
 /// Names the folder with the programs, as in Kubernetes' own controller tests.

@@ -8,6 +8,7 @@ use rustls::CertificateError;
 
 use super::answer::{Answer, one_line};
 use cloakroom_core::time::format_duration;
+use cloakroom_outbound::causes::find;
 use cloakroom_outbound::proxies::Proxy;
 use cloakroom_outbound::refusal::Refusal;
 use cloakroom_outbound::trust::NO_ROOTS;
@@ -259,22 +260,6 @@ fn broken(error: &reqwest::Error) -> String {
         }
         _ => deepest(error),
     }
-}
-
-/// The first error of type `T` in the chain. Also looks inside an `io::Error`, whose `source` skips the wrapped error.
-fn find<'a, T: StdError + 'static>(error: &'a (dyn StdError + 'static)) -> Option<&'a T> {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        if let Some(found) = error.downcast_ref::<T>() {
-            return Some(found);
-        }
-        let wrapped = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-        next = match wrapped {
-            Some(wrapped) => Some(wrapped),
-            None => error.source(),
-        };
-    }
-    None
 }
 
 /// The message of the innermost error, which is the most exact one and never contains the URL.

@@ -6,14 +6,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use reqwest::redirect::{Attempt, Policy};
-use reqwest::{Client, ClientBuilder, Proxy, RequestBuilder, Response, Url};
+use reqwest::{Client, ClientBuilder, RequestBuilder, Response};
 use rustls::ClientConfig;
 
 use super::address::shown;
 use super::answer::Answer;
 use super::failure::{Failure, classify};
-use super::tls::{self, TrustError, TrustedCertificates};
-use cloakroom_outbound::proxies::{self, Proxies, ProxyError};
+use cloakroom_outbound::certificates::{TrustError, TrustedCertificates, client_config};
+use cloakroom_outbound::proxies::Proxies;
+use cloakroom_outbound::through::{proxy_to, through};
 
 /// The program's name in requests.
 const USER_AGENT: &str = concat!("cloakroom/", env!("CARGO_PKG_VERSION"));
@@ -92,7 +93,7 @@ impl HttpClient {
 
     /// The same with certificates that were read before: a file such as `<(…)` can be read only once.
     pub fn trusting(trusted: &TrustedCertificates, timeouts: Timeouts) -> Result<Self, SetupError> {
-        let tls = tls::client_config(trusted)?;
+        let tls = client_config(trusted)?;
         let proxies = Proxies::of_environment();
         let client = |policy| {
             let client = settings(&tls, timeouts).redirect(policy).proxy(through(proxies.clone()));
@@ -145,26 +146,6 @@ impl HttpClient {
             Err(unusable) => Failure::Unusable { why: unusable.to_string() },
         }
     }
-}
-
-/// The proxy on the way to a URL.
-fn proxy_to<'a>(proxies: &'a Proxies, url: &Url) -> Result<Option<&'a proxies::Proxy>, &'a ProxyError> {
-    let (host, port) = (url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or_default());
-    proxies.to(url.scheme(), host, port)
-}
-
-/// The rule of all requests, also after a redirection. A request for which the environment names no usable proxy must not
-/// go directly: it fails, because nothing listens at port 0.
-fn through(proxies: Proxies) -> Proxy {
-    const NOWHERE: &str = "http://127.0.0.1:0";
-    Proxy::custom(move |url: &Url| {
-        let address = match proxy_to(&proxies, url) {
-            Ok(proxy) => proxy?.url().expose(),
-            Err(_) => NOWHERE,
-        };
-        // As for Go and for the API server's client: the proxy looks up the name.
-        Url::parse(&address.replacen("socks5:", "socks5h:", 1)).ok()
-    })
 }
 
 /// Each request opens a new connection. A streamed body cannot be sent again if an idle connection turns out to be

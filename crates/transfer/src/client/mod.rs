@@ -7,12 +7,10 @@ mod download;
 mod failure;
 mod http;
 mod packing;
-mod pem;
 mod retry;
 mod secret_file;
 mod stage;
 mod ticket;
-mod tls;
 mod upload;
 
 pub use address::{AddressError, ServerAddress, is_loopback, shown};
@@ -21,10 +19,9 @@ pub use answer::Answer;
 pub use download::{Download, Representation, Resume};
 pub use failure::Failure;
 pub use http::{HttpClient, SetupError, Timeouts};
-pub use pem::{PemError, read_certificates};
 pub use retry::{Bound, GivenUp, RetryNotice, RetryPolicy, Told, Tried};
 pub use secret_file::{AdminToken, SecretFileError, UploadToken, is_secret, read as read_secret};
 pub use stage::{StageError, StageObserver, StageRequest, Staged, TokenInClear};
-pub use tls::{TrustError, TrustedCertificates};
 
+pub use cloakroom_outbound::certificates::{PemError, TrustError, TrustedCertificates, read_certificates};
 pub use reqwest::Url;

@@ -87,7 +87,7 @@ pub fn certificates_of(bytes: &[u8], path: &Path) -> Result<Vec<CertificateDer<'
 const LINE: usize = 64;
 
 /// Formats certificates as PEM.
-pub(super) fn to_pem(certificates: &[CertificateDer<'_>]) -> String {
+pub(crate) fn to_pem(certificates: &[CertificateDer<'_>]) -> String {
     let mut text = String::new();
     for certificate in certificates {
         text += "-----BEGIN CERTIFICATE-----\n";

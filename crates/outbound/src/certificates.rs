@@ -3,11 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cloakroom_outbound::trust::Verifier;
 use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, RootCertStore};
 
-use super::pem::{self, PemError};
+use crate::pem;
+use crate::trust::Verifier;
+
+pub use crate::pem::{PemError, read_certificates};
 
 /// The reason why a TLS configuration cannot be built.
 #[derive(Debug, thiserror::Error)]
@@ -24,7 +26,7 @@ pub enum TrustError {
 }
 
 /// Allows TLS 1.2 and 1.3 and only HTTP/1.1. Trusts the system's roots and the given certificates.
-pub(super) fn client_config(given: &TrustedCertificates) -> Result<ClientConfig, TrustError> {
+pub fn client_config(given: &TrustedCertificates) -> Result<ClientConfig, TrustError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let verifier = Verifier::system_and(given.0.clone(), &provider)?;
     let mut config = ClientConfig::builder_with_provider(provider)

@@ -1,0 +1,258 @@
+//! What the answers of a store mean. Texts of the library have URLs with queries, and bodies of refusals have parts of
+//! credentials. None of them leaves this file: an error has the action, the object, the status and the store's own code.
+
+use std::error::Error as StdError;
+use std::fmt::{self, Display, Formatter};
+
+use cloakroom_storage::store::StoreError;
+use hyper::http::{HeaderMap, StatusCode};
+use object_store::client::{HttpError, HttpErrorKind};
+
+/// What a store has done whose answer ends early.
+pub(super) const BROKEN: &str = "broke the connection";
+
+/// What a store has done whose answer is not there after a long wait.
+pub(super) const LATE: &str = "did not answer in time";
+
+/// Codes that say that the store takes no further call at the moment.
+const THROTTLING: [&str; 4] = ["RequestLimitExceeded", "ServerBusy", "SlowDown", "TooManyRequests"];
+
+/// Codes that say that a request did not come whole, with a status as if it were wrong.
+const UNFINISHED: [&str; 2] = ["IncompleteBody", "RequestTimeout"];
+
+/// Codes that say that the credentials are not accepted, with any status.
+const DENYING: [&str; 3] = ["ExpiredToken", "InvalidAccessKeyId", "InvalidToken"];
+
+/// Codes that say that nothing can be done in this bucket.
+const OF_THE_BUCKET: [&str; 5] = [
+    "AuthorizationHeaderMalformed",
+    "ContainerNotFound",
+    "NoSuchBucket",
+    "PermanentRedirect",
+    "TemporaryRedirect",
+];
+
+/// Codes that say that the bucket has no such object, and so that there is a bucket.
+const OF_AN_ABSENT_OBJECT: [&str; 2] = ["BlobNotFound", "NoSuchKey"];
+
+/// Codes that say that the bucket has no room.
+const FULL: [&str; 2] = ["QuotaExceeded", "XMinioStorageFull"];
+
+/// An answer that is an error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Refusal {
+    status: StatusCode,
+    /// The store's own name for the error.
+    code: Option<String>,
+    /// The region of the bucket, if the answer says it.
+    region: Option<String>,
+}
+
+/// Why there is no result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Reason {
+    /// The answer is an error.
+    Refused(Refusal),
+    /// There is no answer, or only a part of it; the text says why.
+    NoAnswer(String),
+    /// There is an answer that cannot be read.
+    Unclear,
+}
+
+/// A reason, and who is to blame for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Trouble {
+    /// The host that was asked, if it is none of the store's but one that gives out credentials.
+    pub host: Option<String>,
+    pub reason: Reason,
+}
+
+/// A call that failed.
+#[derive(Debug)]
+pub(super) struct Failure {
+    action: &'static str,
+    on: String,
+    trouble: Trouble,
+}
+
+impl Refusal {
+    /// Reads the answer. Only the code is taken from its body.
+    pub fn read(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Self {
+        let word = |name| headers.get(name).and_then(|value| value.to_str().ok()).and_then(word);
+        let body = String::from_utf8_lossy(body);
+        let code = body.split_once("<Code>").and_then(|(_, rest)| rest.split_once("</Code>"));
+        Self {
+            status,
+            code: word("x-ms-error-code").or_else(|| self::word(code?.0)),
+            region: word("x-amz-bucket-region"),
+        }
+    }
+
+    fn is(&self, codes: &[&str]) -> bool {
+        self.code.as_deref().is_some_and(|code| codes.contains(&code))
+    }
+
+    fn is_throttling(&self) -> bool {
+        self.status == StatusCode::TOO_MANY_REQUESTS || self.is(&THROTTLING)
+    }
+
+    /// Whether it is certain that nothing was changed, and that nothing will be.
+    fn is_certain(&self) -> bool {
+        let is_unfinished = [StatusCode::REQUEST_TIMEOUT, StatusCode::CONFLICT].contains(&self.status)
+            || self.is(&UNFINISHED);
+        self.is_throttling() || self.is_full() || !self.status.is_server_error() && !is_unfinished
+    }
+
+    fn is_full(&self) -> bool {
+        self.status == StatusCode::INSUFFICIENT_STORAGE || self.is(&FULL)
+    }
+}
+
+/// A short word, as stores name errors and regions. Another text could be anything.
+fn word(text: &str) -> Option<String> {
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    ((1..=64).contains(&text.len()) && text.bytes().all(is_word)).then(|| text.to_owned())
+}
+
+impl Display for Refusal {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.status.as_u16())?;
+        if let Some(code) = &self.code {
+            write!(f, " ({code})")?;
+        }
+        match &self.region {
+            Some(region) if self.status.is_redirection() || self.is(&OF_THE_BUCKET) => {
+                write!(f, "; the bucket is in the region {region}")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Display for Trouble {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let who = match &self.host {
+            Some(host) => {
+                f.write_str("no credentials: ")?;
+                host.as_str()
+            }
+            None => "the store",
+        };
+        match &self.reason {
+            Reason::Refused(refusal) => write!(f, "{who} answered {refusal}"),
+            Reason::NoAnswer(why) => write!(f, "{who} {why}"),
+            Reason::Unclear => write!(f, "{who} gave an answer that cannot be read"),
+        }
+    }
+}
+
+impl StdError for Trouble {}
+
+impl Failure {
+    /// `error` of the call that was to do `action` on `on`.
+    pub fn new(action: &'static str, on: impl Display, error: &object_store::Error) -> Self {
+        Self { action, on: on.to_string(), trouble: Trouble::of(error) }
+    }
+
+    /// There is no answer, or only a part of it: the store `why`.
+    pub fn no_answer(action: &'static str, on: impl Display, why: &str) -> Self {
+        let reason = Reason::NoAnswer(why.to_owned());
+        Self { action, on: on.to_string(), trouble: Trouble { host: None, reason } }
+    }
+
+    /// The failure is one of the credentials, and not of the call.
+    pub fn of_credentials(mut self) -> Self {
+        self.trouble.host.get_or_insert_with(|| "their source".to_owned());
+        self
+    }
+
+    fn refusal(&self) -> Option<&Refusal> {
+        match &self.trouble {
+            Trouble { host: None, reason: Reason::Refused(refusal) } => Some(refusal),
+            _ => None,
+        }
+    }
+
+    /// Whether the store may have done it all the same, or may still do it. Without credentials nothing was sent.
+    pub fn may_be_done(&self) -> bool {
+        self.trouble.host.is_none() && self.refusal().is_none_or(|refusal| !refusal.is_certain())
+    }
+
+    /// Whether another attempt may succeed.
+    pub fn is_temporary(&self) -> bool {
+        match &self.trouble.reason {
+            Reason::Refused(refusal) => refusal.is_throttling() || !refusal.is_certain(),
+            Reason::NoAnswer(_) | Reason::Unclear => true,
+        }
+    }
+
+    /// Whether the answer is that the object is shorter than the range that was asked for.
+    pub fn is_out_of_range(&self) -> bool {
+        self.refusal().is_some_and(|refusal| refusal.status == StatusCode::RANGE_NOT_SATISFIABLE)
+    }
+
+    /// Whether the answer is that there is no such object, or no such bucket.
+    pub fn is_absence(&self) -> bool {
+        self.refusal().is_some_and(|refusal| refusal.status == StatusCode::NOT_FOUND)
+    }
+
+    /// Whether the answer is that there is a bucket, and no such object in it.
+    pub fn is_absent_object(&self) -> bool {
+        self.is_absence() && self.refusal().is_some_and(|refusal| refusal.is(&OF_AN_ABSENT_OBJECT))
+    }
+
+    /// Whether the condition of the call does not hold.
+    pub fn is_conflict(&self) -> bool {
+        let of_a_condition = [StatusCode::CONFLICT, StatusCode::PRECONDITION_FAILED];
+        self.is_absent_object()
+            || self.refusal().is_some_and(|refusal| of_a_condition.contains(&refusal.status))
+    }
+}
+
+impl Trouble {
+    /// Finds the cause in an error of the library.
+    fn of(error: &object_store::Error) -> Self {
+        let mut next: Option<&(dyn StdError + 'static)> = Some(error);
+        while let Some(error) = next {
+            if let Some(trouble) = error.downcast_ref::<Self>() {
+                return trouble.clone();
+            }
+            if let Some(error) = error.downcast_ref::<HttpError>()
+                && error.kind() != HttpErrorKind::Decode
+                && error.source().is_none_or(|source| !source.is::<Self>())
+            {
+                return Self { host: None, reason: Reason::NoAnswer(BROKEN.to_owned()) };
+            }
+            next = error.source();
+        }
+        Self { host: None, reason: Reason::Unclear }
+    }
+}
+
+impl Display for Failure {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot {} {}: {}", self.action, self.on, self.trouble)
+    }
+}
+
+impl StdError for Failure {}
+
+/// The kind decides what the rest of the server does about it.
+impl From<Failure> for StoreError {
+    fn from(failure: Failure) -> Self {
+        let Some(refusal) = failure.refusal() else { return Self::Unavailable(failure.into()) };
+        let status = refusal.status;
+        if refusal.is_throttling() {
+            Self::Throttled(failure.into())
+        } else if refusal.is_full() {
+            Self::Full { what: "the bucket has no room", source: failure.into() }
+        } else if [StatusCode::FORBIDDEN, StatusCode::UNAUTHORIZED].contains(&status) || refusal.is(&DENYING)
+        {
+            Self::Denied(failure.into())
+        } else if status.is_server_error() || status.is_redirection() || refusal.is(&OF_THE_BUCKET) {
+            Self::Unavailable(failure.into())
+        } else {
+            Self::Fault(failure.into())
+        }
+    }
+}

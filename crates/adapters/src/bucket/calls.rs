@@ -1,0 +1,207 @@
+//! The calls to a bucket: how long each may take, which ones are repeated, and what is believed.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use cloakroom_core::resource::BlobKey;
+use cloakroom_core::retry::{Backoff, Failures};
+use cloakroom_storage::store::{BlobFacts, StoreError};
+use jiff::Timestamp;
+use object_store::list::PaginatedListStore;
+use object_store::multipart::MultipartStore;
+use object_store::path::Path;
+use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt as _};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::answer::{Failure, LATE};
+use super::{Location, Pool};
+
+/// How long the store may take for a call. Its first failure is this long ago at most when it is tried again.
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How slowly the bytes of a call may go.
+const SLOWEST_BYTES_PER_SECOND: u64 = 256 << 10;
+
+/// How slowly a store may put parts together. Some copy them.
+const SLOWEST_COPY_PER_SECOND: u64 = 16 << 20;
+
+/// How long the store may take for a call that sends `bytes`.
+pub(super) fn to_move(bytes: u64) -> Duration {
+    PATIENCE + Duration::from_secs(bytes / SLOWEST_BYTES_PER_SECOND)
+}
+
+/// How long the store may take to make one blob of parts with `bytes`.
+pub(super) fn to_complete(bytes: u64) -> Duration {
+    PATIENCE + Duration::from_secs(bytes / SLOWEST_COPY_PER_SECOND)
+}
+
+/// How often a call is tried.
+const ATTEMPTS: u32 = 4;
+
+const BACKOFF: Backoff = Backoff {
+    first: Duration::from_millis(200),
+    longest: Duration::from_secs(5),
+    longest_asked: Duration::from_secs(5),
+};
+
+/// What all kinds of buckets can do.
+#[async_trait]
+pub(super) trait Api: ObjectStore + MultipartStore + PaginatedListStore {
+    /// Gets the credentials for the next call, unless they are there. A failure here is told as what it is: without it, one
+    /// would come out of the call as if the store had failed.
+    async fn authenticate(&self) -> object_store::Result<()>;
+}
+
+/// A bucket, and what all calls to it share.
+pub(super) struct Bucket {
+    pub api: Arc<dyn Api>,
+    pub location: Location,
+    pub pool: Pool,
+    /// How many bytes a blob may have.
+    pub largest: u64,
+    /// Whether the store is spoken to without TLS.
+    pub is_in_clear: bool,
+}
+
+/// The attempts of one call.
+#[derive(Default)]
+pub(super) struct Attempts {
+    failures: Failures,
+    first_failure: Option<Instant>,
+}
+
+impl Attempts {
+    /// Counts a failure. Waits until the next attempt, and returns whether there may be one.
+    pub async fn another(&mut self) -> bool {
+        let wait = self.failures.wait(&BACKOFF, None, rand::random());
+        let since = self.first_failure.get_or_insert_with(Instant::now);
+        let may = self.failures.count() < ATTEMPTS && since.elapsed() < PATIENCE;
+        if may {
+            sleep(wait).await;
+        }
+        may
+    }
+}
+
+impl Bucket {
+    pub fn path(&self, key: BlobKey) -> Path {
+        self.location.blobs().join(key.to_string())
+    }
+
+    /// The failure to do `action` on the object at `path`.
+    pub fn failure(&self, action: &'static str, path: &Path, error: &object_store::Error) -> Failure {
+        Failure::new(action, self.location.shown(path), error)
+    }
+
+    /// There is no answer, or only a part of it, when `action` was to be done on the object at `path`.
+    pub fn no_answer(&self, action: &'static str, path: &Path, why: &str) -> Failure {
+        Failure::no_answer(action, self.location.shown(path), why)
+    }
+
+    /// Makes a call once, which may take `patience`.
+    pub async fn once<T>(
+        &self,
+        action: &'static str,
+        path: &Path,
+        patience: Duration,
+        call: impl Future<Output = object_store::Result<T>>,
+    ) -> Result<T, Failure> {
+        let authenticated = async {
+            let authenticated = self.api.authenticate().await;
+            authenticated.map_err(|error| self.failure(action, path, &error).of_credentials())?;
+            call.await.map_err(|error| self.failure(action, path, &error))
+        };
+        let answer = timeout(patience, authenticated).await;
+        answer.unwrap_or_else(|_| Err(self.no_answer(action, path, LATE)))
+    }
+
+    /// Makes a call that may be made twice, again while that may help.
+    pub async fn repeated<T, F>(
+        &self,
+        action: &'static str,
+        path: &Path,
+        patience: Duration,
+        call: impl Fn() -> F + Send,
+    ) -> Result<T, Failure>
+    where
+        F: Future<Output = object_store::Result<T>> + Send,
+    {
+        let mut attempts = Attempts::default();
+        loop {
+            match self.once(action, path, patience, call()).await {
+                Err(failure) if failure.is_temporary() && attempts.another().await => {}
+                done => return done,
+            }
+        }
+    }
+
+    /// Makes a call that commits `length` bytes under `key`, until the store has said whether it has them. A key has one upload,
+    /// ever: an object there with that size is this one.
+    pub async fn committed<T, F>(
+        &self,
+        action: &'static str,
+        key: BlobKey,
+        length: u64,
+        patience: Duration,
+        call: impl Fn() -> F + Send,
+    ) -> Result<(), StoreError>
+    where
+        F: Future<Output = object_store::Result<T>> + Send,
+    {
+        let (path, mut attempts, mut may_be_done) = (self.path(key), Attempts::default(), false);
+        loop {
+            let Err(failure) = self.once(action, &path, patience, call()).await else { return Ok(()) };
+            // An object that stands in the way is this one, too.
+            may_be_done |= failure.may_be_done() || failure.is_conflict();
+            match self.facts(key).await {
+                Ok(Some(found)) if found.size_bytes == length => return Ok(()),
+                // The condition of a single request did not let it replace what is there.
+                Ok(Some(_)) => return Err(StoreError::Fault(failure.into())),
+                Ok(None) | Err(_) => {}
+            }
+            if !may_be_done && !failure.is_temporary() {
+                return Err(failure.into());
+            }
+            if !attempts.another().await {
+                return Err(if may_be_done {
+                    StoreError::Unavailable(failure.into())
+                } else {
+                    failure.into()
+                });
+            }
+        }
+    }
+
+    /// What the store says of the blob; `None` if it has none.
+    pub async fn facts(&self, key: BlobKey) -> Result<Option<BlobFacts>, StoreError> {
+        let path = self.path(key);
+        let found = self.repeated("look at", &path, PATIENCE, || self.api.head(&path)).await;
+        Ok(self.or_absent(found).await?.as_ref().map(facts))
+    }
+
+    /// What was found; `None` if the store has said that there is nothing. That is believed only if the bucket is confirmed.
+    pub async fn or_absent<T>(&self, found: Result<T, Failure>) -> Result<Option<T>, StoreError> {
+        match found {
+            Err(failure) if failure.is_absence() => self.confirm().await.map(|()| None),
+            found => Ok(Some(found?)),
+        }
+    }
+
+    /// Confirms that there is a bucket and that it can be read, which some answers leave open: one to HEAD has no code, and a missing
+    /// bucket is answered as a missing object is.
+    pub async fn confirm(&self) -> Result<(), StoreError> {
+        let path = self.location.stamp();
+        match self.repeated("read", &path, PATIENCE, || self.api.get(&path)).await {
+            Err(failure) if !failure.is_absent_object() => Err(failure.into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What a blob's object says of it. Only some answers have parts of seconds.
+pub(super) fn facts(found: &ObjectMeta) -> BlobFacts {
+    let changed_at = Timestamp::from_second(found.last_modified.timestamp()).unwrap_or(Timestamp::MAX);
+    BlobFacts { size_bytes: found.size, changed_at }
+}

@@ -1,0 +1,124 @@
+//! The connections to a store. The library hides the status of most errors, so they are made here.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use cloakroom_outbound::causes::find;
+use cloakroom_outbound::certificates::{TrustError, TrustedCertificates, client_config};
+use cloakroom_outbound::proxies::Proxies;
+use cloakroom_outbound::through::through;
+use futures_util::StreamExt as _;
+use object_store::ClientOptions;
+use object_store::client::{
+    ClientConfigKey, HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse,
+    HttpResponseBody, HttpService,
+};
+use reqwest::Client;
+use reqwest::redirect::Policy;
+use rustls::{CertificateError, ClientConfig};
+
+use super::answer::{BROKEN, LATE, Reason, Refusal, Trouble};
+
+/// How much of the body of an error is read.
+const ERROR_BYTES: usize = 16 << 10;
+
+/// The program's name in requests.
+const USER_AGENT: &str = concat!("cloakroom/", env!("CARGO_PKG_VERSION"));
+
+/// How long a connection may take, TLS included. It is less than the patience with a call, so that another attempt follows.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Stores close connections that are idle for longer.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// Makes the clients of a store: one for its objects, and one for each service that gives out credentials.
+#[derive(Debug)]
+pub(super) struct Connector {
+    tls: ClientConfig,
+    proxies: Proxies,
+    /// The address of the bucket, with which all addresses of its objects begin.
+    bucket: String,
+}
+
+impl Connector {
+    /// `bucket` is the address of the bucket. Its certificate must be signed by a root of the system or by one of `trusted`.
+    pub fn new(bucket: String, trusted: &TrustedCertificates) -> Result<Self, TrustError> {
+        Ok(Self { tls: client_config(trusted)?, proxies: Proxies::of_environment(), bucket })
+    }
+}
+
+impl HttpConnector for Connector {
+    fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
+        let allows_http = options.get_config_value(&ClientConfigKey::AllowHttp).as_deref() == Some("true");
+        let client = Client::builder()
+            .tls_backend_preconfigured(self.tls.clone())
+            .http1_only()
+            .https_only(!allows_http)
+            .user_agent(USER_AGENT)
+            .connect_timeout(CONNECT_TIMEOUT)
+            .pool_idle_timeout(IDLE_TIMEOUT)
+            // The signature is for this host alone.
+            .redirect(Policy::none())
+            .proxy(through(self.proxies.clone()));
+        let client = client.build().map_err(|error| object_store::Error::Generic {
+            store: "bucket",
+            source: error.without_url().into(),
+        })?;
+        Ok(HttpClient::new(Service { client: HttpClient::new(client), bucket: self.bucket.clone() }))
+    }
+}
+
+/// Makes errors of answers that are no success, and takes the library's texts out of all other errors.
+#[derive(Debug)]
+struct Service {
+    client: HttpClient,
+    bucket: String,
+}
+
+#[async_trait]
+impl HttpService for Service {
+    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        let is_of_bucket = request.uri().to_string().starts_with(&self.bucket);
+        let host = request.uri().host().filter(|_| !is_of_bucket).map(str::to_owned);
+        let (kind, reason) = match self.client.execute(request).await {
+            Ok(response) if response.status().is_success() => return Ok(response),
+            Ok(response) => {
+                let (head, body) = response.into_parts();
+                let refusal = Refusal::read(head.status, &head.headers, &beginning(body).await);
+                (HttpErrorKind::Unknown, Reason::Refused(refusal))
+            }
+            Err(error) => (error.kind(), Reason::NoAnswer(why(&error))),
+        };
+        Err(HttpError::new(kind, Trouble { host, reason }))
+    }
+}
+
+/// The first bytes of a body, as far as they come.
+async fn beginning(body: HttpResponseBody) -> Vec<u8> {
+    let mut pieces = body.bytes_stream();
+    let mut read = Vec::new();
+    while read.len() < ERROR_BYTES
+        && let Some(Ok(piece)) = pieces.next().await
+    {
+        read.extend_from_slice(&piece[..piece.len().min(ERROR_BYTES - read.len())]);
+    }
+    read
+}
+
+/// Why there is no answer, as the end of a sentence about the host. Only texts of the system and of TLS are used.
+fn why(error: &HttpError) -> String {
+    if let Some(rustls::Error::InvalidCertificate(why)) = find(error) {
+        return match why {
+            CertificateError::UnknownIssuer => {
+                "has a certificate that no CA has signed which is trusted here (--store-ca)".to_owned()
+            }
+            why => format!("has a certificate that is not accepted: {why}"),
+        };
+    }
+    match (error.kind(), find::<std::io::Error>(error)) {
+        (HttpErrorKind::Timeout, _) => LATE.to_owned(),
+        (HttpErrorKind::Connect, Some(why)) => format!("cannot be reached: {why}"),
+        (HttpErrorKind::Connect, None) => "cannot be reached".to_owned(),
+        _ => BROKEN.to_owned(),
+    }
+}

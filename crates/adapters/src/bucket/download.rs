@@ -1,0 +1,160 @@
+//! A download from a bucket. If the connection breaks, it goes on where it was.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use cloakroom_core::resource::BlobKey;
+use cloakroom_storage::store::{BlobStream, StoreError, with_first_piece};
+use futures_util::StreamExt as _;
+use futures_util::stream::{self, BoxStream};
+use object_store::{GetOptions, ObjectStore as _};
+use tokio::time::timeout;
+
+use super::answer::{BROKEN, Failure, LATE};
+use super::calls::{Attempts, Bucket, PATIENCE};
+use super::pool::Taken;
+
+/// How much memory a connection takes while it is read, and the piece that was read last.
+pub(super) const MEMORY_BYTES: u64 = 512 << 10;
+
+const ACTION: &str = "read";
+
+struct Download {
+    bucket: Arc<Bucket>,
+    key: BlobKey,
+    size_bytes: u64,
+    /// The bytes that were not read yet.
+    left: Range<u64>,
+    /// The version of the object that the first answer was about.
+    etag: Option<String>,
+    /// The answer that is being read.
+    answer: Option<BoxStream<'static, object_store::Result<Bytes>>>,
+    /// The attempts since the last piece.
+    attempts: Attempts,
+    /// Whether there was a piece.
+    has_begun: bool,
+    _memory: Taken,
+}
+
+/// Opens `range` of a blob; see `BlobStore::open`.
+pub(super) async fn open(
+    bucket: &Arc<Bucket>,
+    key: BlobKey,
+    size_bytes: u64,
+    range: Range<u64>,
+) -> Result<BlobStream, StoreError> {
+    if range.is_empty() {
+        let found = bucket.facts(key).await?.map(|facts| facts.size_bytes);
+        return match found {
+            Some(found) if found == size_bytes => Ok(stream::empty().boxed()),
+            found => Err(missing(key, size_bytes, found)),
+        };
+    }
+    let download = Download {
+        bucket: Arc::clone(bucket),
+        key,
+        size_bytes,
+        left: range,
+        etag: None,
+        answer: None,
+        attempts: Attempts::default(),
+        has_begun: false,
+        _memory: bucket.pool.take(MEMORY_BYTES).await,
+    };
+    with_first_piece(stream::try_unfold(download, Download::next).boxed()).await
+}
+
+/// Why there is no piece.
+enum NoPiece {
+    /// The call failed. Another attempt may succeed.
+    Failed(Failure),
+    /// There is no such blob, or the store cannot be asked whether there is.
+    Ended(StoreError),
+}
+
+impl From<StoreError> for NoPiece {
+    fn from(error: StoreError) -> Self {
+        Self::Ended(error)
+    }
+}
+
+impl From<Failure> for NoPiece {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+/// The error if there is no blob of that size. `found` is the size of the one that there is.
+fn missing(key: BlobKey, size_bytes: u64, found: Option<u64>) -> StoreError {
+    let why = match found {
+        Some(found) => format!("it has {found} bytes, and not {size_bytes}"),
+        None => "there is no such blob".to_owned(),
+    };
+    StoreError::Missing(format!("cannot read {key}: {why}").into())
+}
+
+impl Download {
+    /// The next piece, and the rest.
+    async fn next(mut self) -> Result<Option<(Bytes, Self)>, StoreError> {
+        while !self.left.is_empty() {
+            let failure = match self.piece().await {
+                Ok(piece) => {
+                    (self.attempts, self.has_begun) = (Attempts::default(), true);
+                    self.left.start += piece.len() as u64;
+                    return Ok(Some((piece, self)));
+                }
+                Err(NoPiece::Failed(failure)) => failure,
+                Err(NoPiece::Ended(error)) => return Err(error),
+            };
+            // Without a version, the next answer may be about another object.
+            let may_go_on = self.etag.is_some() || !self.has_begun;
+            if !may_go_on || !failure.is_temporary() || !self.attempts.another().await {
+                return Err(failure.into());
+            }
+        }
+        Ok(None)
+    }
+
+    /// The next piece of the answer, or of a new one. The time counts while the store is waited for, and not while the reader
+    /// pauses.
+    async fn piece(&mut self) -> Result<Bytes, NoPiece> {
+        let mut answer = match self.answer.take() {
+            Some(answer) => answer,
+            None => self.ask().await?,
+        };
+        let path = self.bucket.path(self.key);
+        let piece = match timeout(PATIENCE, answer.next()).await {
+            Err(_) => return Err(self.bucket.no_answer(ACTION, &path, LATE).into()),
+            Ok(None) => return Err(self.bucket.no_answer(ACTION, &path, BROKEN).into()),
+            Ok(Some(piece)) => piece.map_err(|error| self.bucket.failure(ACTION, &path, &error))?,
+        };
+        self.answer = Some(answer);
+        Ok(piece)
+    }
+
+    /// Asks for all that is left.
+    async fn ask(&mut self) -> Result<BoxStream<'static, object_store::Result<Bytes>>, NoPiece> {
+        let (bucket, path) = (&self.bucket, self.bucket.path(self.key));
+        let options = GetOptions {
+            range: Some(self.left.clone().into()),
+            if_match: self.etag.clone(),
+            ..GetOptions::default()
+        };
+        let found = match bucket.once(ACTION, &path, PATIENCE, bucket.api.get_opts(&path, options)).await {
+            Err(failure) if failure.is_absence() || failure.is_out_of_range() => {
+                let found = bucket.facts(self.key).await?.map(|facts| facts.size_bytes);
+                if found == Some(self.size_bytes) {
+                    return Err(failure.into());
+                }
+                return Err(missing(self.key, self.size_bytes, found).into());
+            }
+            found => found?,
+        };
+        if found.meta.size != self.size_bytes {
+            return Err(missing(self.key, self.size_bytes, Some(found.meta.size)).into());
+        }
+        self.etag.clone_from(&found.meta.e_tag);
+        Ok(found.into_stream())
+    }
+}

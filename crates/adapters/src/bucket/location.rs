@@ -1,0 +1,151 @@
+//! Where a store is: `s3://BUCKET/PREFIX`.
+
+use std::fmt::{self, Display, Formatter};
+
+use object_store::path::Path;
+
+/// A bucket, and the prefix of all objects of the store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Location {
+    bucket: String,
+    /// Parts between slashes.
+    prefix: Vec<String>,
+}
+
+/// A text that is no location. It is not shown, because it may have a key in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum LocationError {
+    /// No kind of store has this scheme.
+    #[error("it must begin with s3://")]
+    Scheme,
+    /// There is a user, a password or a query.
+    #[error(
+        "a user, a password or a query does not belong into it (it is visible in the list of processes): credentials \
+         come from the environment"
+    )]
+    Credentials,
+    /// The name is not one of a bucket.
+    #[error("the name of a bucket is 3 to 63 lower-case letters, digits, dots and hyphens")]
+    Bucket,
+    /// The prefix has a part that would not be the same everywhere.
+    #[error("a part of a prefix is letters, digits and any of - _ . = and neither empty nor . nor ..")]
+    Prefix,
+}
+
+impl Location {
+    /// Reads `s3://BUCKET` or `s3://BUCKET/PREFIX`.
+    pub fn parse(text: &str) -> Result<Self, LocationError> {
+        let rest = text.strip_prefix("s3://").ok_or(LocationError::Scheme)?;
+        if rest.contains(['@', '?', '#']) {
+            return Err(LocationError::Credentials);
+        }
+        let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
+        if !is_bucket(bucket) {
+            return Err(LocationError::Bucket);
+        }
+        let parts = match prefix.strip_suffix('/').unwrap_or(prefix) {
+            "" if prefix.is_empty() => Vec::new(),
+            prefix => prefix.split('/').map(str::to_owned).collect(),
+        };
+        if !parts.iter().all(|part| is_part(part)) {
+            return Err(LocationError::Prefix);
+        }
+        Ok(Self { bucket: bucket.to_owned(), prefix: parts })
+    }
+
+    /// The name of the bucket.
+    pub fn bucket(&self) -> &str {
+        &self.bucket
+    }
+
+    /// The prefix of all blobs.
+    pub(super) fn blobs(&self) -> Path {
+        self.path("blobs")
+    }
+
+    /// The object of the stamp.
+    pub(super) fn stamp(&self) -> Path {
+        self.path("stamp")
+    }
+
+    /// An object that is there for a moment, to try the store.
+    pub(super) fn probe(&self, number: u64) -> Path {
+        self.path(&format!("probe-{number:016x}"))
+    }
+
+    fn path(&self, last: &str) -> Path {
+        self.prefix.iter().map(String::as_str).chain([last]).collect()
+    }
+
+    /// An object, as messages name it.
+    pub(super) fn shown(&self, path: &Path) -> String {
+        format!("s3://{}/{path}", self.bucket)
+    }
+}
+
+impl Display for Location {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "s3://{}", self.bucket)?;
+        self.prefix.iter().try_for_each(|part| write!(f, "/{part}"))
+    }
+}
+
+fn is_bucket(name: &str) -> bool {
+    let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b".-".contains(&byte);
+    let is_outer = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    let bytes = name.as_bytes();
+    (3..=63).contains(&bytes.len())
+        && bytes.iter().copied().all(is_inner)
+        && is_outer(bytes.first())
+        && is_outer(bytes.last())
+}
+
+fn is_part(part: &str) -> bool {
+    let is_usual = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.=".contains(&byte);
+    !["", ".", ".."].contains(&part) && part.bytes().all(is_usual)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_location_is_a_bucket_and_perhaps_a_prefix() {
+        for (text, shown, blobs) in [
+            ("s3://team", "s3://team", "blobs"),
+            ("s3://team/", "s3://team", "blobs"),
+            ("s3://my.team-1/a/B_c=d.e/", "s3://my.team-1/a/B_c=d.e", "a/B_c=d.e/blobs"),
+        ] {
+            let location = Location::parse(text).unwrap();
+            assert_eq!((location.to_string().as_str(), location.blobs().as_ref()), (shown, blobs));
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_without_the_text() {
+        use LocationError::{Bucket, Credentials, Prefix, Scheme};
+        for (text, expected) in [
+            ("", Scheme),
+            ("team/prefix", Scheme),
+            ("S3://team", Scheme),
+            ("s3://AKIAEXAMPLE:SECRET@team/prefix", Credentials),
+            ("s3://team/prefix?X-Amz-Signature=SECRET", Credentials),
+            ("s3://team/prefix#SECRET", Credentials),
+            ("s3://", Bucket),
+            ("s3:///prefix", Bucket),
+            ("s3://ab", Bucket),
+            ("s3://Team", Bucket),
+            ("s3://-team", Bucket),
+            ("s3://team:9000/prefix", Bucket),
+            ("s3://team/a//b", Prefix),
+            ("s3://team/../b", Prefix),
+            ("s3://team//", Prefix),
+            ("s3://team/a b", Prefix),
+            ("s3://team/%61", Prefix),
+        ] {
+            let error = Location::parse(text).unwrap_err();
+            assert_eq!(error, expected, "{text}");
+            assert!(!error.to_string().contains("SECRET") && !error.to_string().contains("AKIA"));
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Blobs as objects of a bucket: `PREFIX/blobs/KEY`. The stamp of the store is `PREFIX/stamp`, where no listing finds it.
+
+mod answer;
+mod calls;
+mod connector;
+mod download;
+mod listing;
+mod location;
+mod pool;
+mod probe;
+mod s3;
+mod stamp;
+mod upload;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use cloakroom_core::resource::{BlobKey, UploadHandle};
+use cloakroom_storage::stamp::Stamp;
+use cloakroom_storage::store::{Begun, BlobFacts, BlobStore, BlobStream, StoreError};
+use futures_util::stream::BoxStream;
+use object_store::ObjectStoreExt as _;
+
+use calls::{Bucket, PATIENCE};
+pub use location::{Location, LocationError};
+pub use pool::Pool;
+pub use probe::ProbeError;
+pub use s3::{Addressing, S3Options, S3Variables, SettingError};
+
+/// A store in a bucket.
+pub struct BucketStore(Arc<Bucket>);
+
+impl BucketStore {
+    /// The least memory for transfers with which a blob of `largest` bytes can be uploaded.
+    pub fn least_memory(largest: u64) -> u64 {
+        upload::part_bytes(largest) + download::MEMORY_BYTES
+    }
+
+    /// Whether the store is spoken to without TLS.
+    pub fn is_in_clear(&self) -> bool {
+        self.0.is_in_clear
+    }
+}
+
+#[async_trait]
+impl BlobStore for BucketStore {
+    async fn begin(&self, key: BlobKey, length: Option<u64>) -> Result<Begun, StoreError> {
+        upload::begin(&self.0, key, length).await
+    }
+
+    async fn abort(&self, key: BlobKey, handle: Option<&UploadHandle>) -> Result<(), StoreError> {
+        if let Some(handle) = handle {
+            let (bucket, path, id) = (&self.0, self.0.path(key), handle.expose().to_owned());
+            let abort = || bucket.api.abort_multipart(&path, &id);
+            bucket.or_absent(bucket.repeated("abort the upload of", &path, PATIENCE, abort).await).await?;
+        }
+        self.delete(key).await
+    }
+
+    async fn open(&self, key: BlobKey, size_bytes: u64, range: Range<u64>) -> Result<BlobStream, StoreError> {
+        download::open(&self.0, key, size_bytes, range).await
+    }
+
+    async fn delete(&self, key: BlobKey) -> Result<(), StoreError> {
+        let (bucket, path) = (&self.0, self.0.path(key));
+        let deleted = bucket.repeated("delete", &path, PATIENCE, || bucket.api.delete(&path)).await;
+        bucket.or_absent(deleted).await.map(drop)
+    }
+
+    async fn facts(&self, key: BlobKey) -> Result<Option<BlobFacts>, StoreError> {
+        self.0.facts(key).await
+    }
+
+    fn list(&self) -> BoxStream<'_, Result<(BlobKey, BlobFacts), StoreError>> {
+        listing::blobs(&self.0)
+    }
+
+    async fn stamp(&self) -> Result<Option<Stamp>, StoreError> {
+        stamp::read(&self.0).await
+    }
+
+    async fn replace_stamp(&self, seen: Option<Stamp>, by: Stamp) -> Result<bool, StoreError> {
+        stamp::replace(&self.0, seen, by).await
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        self.0.confirm().await
+    }
+}

@@ -1,0 +1,131 @@
+//! Tries with a small object what a bucket and its credentials must allow.
+
+use cloakroom_storage::store::StoreError;
+use object_store::list::PaginatedListOptions;
+use object_store::path::Path;
+use object_store::{ObjectStore as _, ObjectStoreExt as _, PutMode};
+
+use super::BucketStore;
+use super::answer::Failure;
+use super::calls::{Bucket, PATIENCE};
+
+/// A bucket that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ProbeError {
+    /// The credentials lack a right.
+    #[error("the credentials do not allow to {what} ({right}) in {store}")]
+    Right {
+        /// What they do not allow.
+        what: &'static str,
+        /// The right, as policies name it.
+        right: &'static str,
+        /// The store.
+        store: String,
+        /// The answer.
+        #[source]
+        source: StoreError,
+    },
+    /// The store replaces an object that must not be replaced.
+    #[error(
+        "{0} ignores the condition of a request (If-None-Match: *), by which two servers keep out of each other's way: use a store \
+         that holds it"
+    )]
+    Condition(String),
+    /// The store returns other bytes than were written, or does not list them.
+    #[error("{0} does not have what was written to it a moment ago: use a store with strong consistency")]
+    Consistency(String),
+    /// The store failed in another way.
+    #[error("{store} cannot be used")]
+    Store {
+        /// The store.
+        store: String,
+        /// The failure.
+        #[source]
+        source: StoreError,
+    },
+}
+
+const TEXT: &str = "cloakroom tries whether this bucket can be used\n";
+
+impl BucketStore {
+    /// Tries all that a server does in its bucket, and removes what it made for that.
+    pub async fn probe(&self) -> Result<(), ProbeError> {
+        let bucket = &*self.0;
+        let path = bucket.location.probe(rand::random());
+        let tried = Probe { bucket, path: &path }.run().await;
+        if tried.is_err() {
+            // The error says what is wrong; this one would say the same.
+            let _ = bucket.once("delete", &path, PATIENCE, bucket.api.delete(&path)).await;
+        }
+        tried
+    }
+}
+
+struct Probe<'a> {
+    bucket: &'a Bucket,
+    path: &'a Path,
+}
+
+impl Probe<'_> {
+    async fn run(&self) -> Result<(), ProbeError> {
+        let (api, path) = (&self.bucket.api, self.path);
+        let create = || api.put_opts(path, TEXT.into(), PutMode::Create.into());
+        let write = |failed| self.error("write objects", "s3:PutObject", failed);
+        match self.bucket.repeated("write", path, PATIENCE, create).await {
+            // An earlier attempt was done, and its answer got lost.
+            Err(failed) if failed.is_conflict() => {}
+            created => drop(created.map_err(write)?),
+        }
+        match self.bucket.once("write", path, PATIENCE, create()).await {
+            Ok(_) => return Err(ProbeError::Condition(self.store())),
+            Err(failed) if failed.is_conflict() => {}
+            Err(failed) => return Err(write(failed)),
+        }
+        self.read_and_list().await?;
+        let begun = self.bucket.once("begin the upload of", path, PATIENCE, api.create_multipart(path)).await;
+        let id = begun.map_err(write)?;
+        let abort = || api.abort_multipart(path, &id);
+        let aborted = self.bucket.repeated("abort the upload of", path, PATIENCE, abort).await;
+        aborted.map_err(|failed| self.error("abort uploads", "s3:AbortMultipartUpload", failed))?;
+        let deleted = self.bucket.repeated("delete", path, PATIENCE, || api.delete(path)).await;
+        deleted.map_err(|failed| self.error("delete objects", "s3:DeleteObject", failed))?;
+        self.ask_for_what_is_absent().await
+    }
+
+    async fn read_and_list(&self) -> Result<(), ProbeError> {
+        let (api, path) = (&self.bucket.api, self.path);
+        let read =
+            self.bucket.repeated("read", path, PATIENCE, || async { api.get(path).await?.bytes().await });
+        let text = read.await.map_err(|failed| self.error("read objects", "s3:GetObject", failed))?;
+        let list = || api.list_paginated(Some(path.as_ref()), PaginatedListOptions::default());
+        let listed = self.bucket.repeated("list", path, PATIENCE, list).await;
+        let listed = listed.map_err(|failed| self.error("list objects", "s3:ListBucket", failed))?;
+        let is_listed = listed.result.objects.iter().any(|found| found.location == *path);
+        if text != TEXT || !is_listed {
+            return Err(ProbeError::Consistency(self.store()));
+        }
+        Ok(())
+    }
+
+    /// Without the right to list, S3 answers 403 in place of 404, and nothing can be known to be absent.
+    async fn ask_for_what_is_absent(&self) -> Result<(), ProbeError> {
+        let asked =
+            self.bucket.repeated("look at", self.path, PATIENCE, || self.bucket.api.head(self.path)).await;
+        match asked {
+            Err(failed) if failed.is_absence() => Ok(()),
+            Err(failed) => Err(self.error("list objects", "s3:ListBucket", failed)),
+            Ok(_) => Err(ProbeError::Consistency(self.store())),
+        }
+    }
+
+    fn store(&self) -> String {
+        self.bucket.location.to_string()
+    }
+
+    fn error(&self, what: &'static str, right: &'static str, failed: Failure) -> ProbeError {
+        match (self.store(), StoreError::from(failed)) {
+            (store, source @ StoreError::Denied(_)) => ProbeError::Right { what, right, store, source },
+            (store, source) => ProbeError::Store { store, source },
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! An upload into a bucket. A short one is one request; a longer one is parts of one size, which are sent while the next ones
+//! arrive.
+
+use std::mem;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::{Bytes, BytesMut};
+use cloakroom_core::resource::{BlobKey, UploadHandle};
+use cloakroom_storage::store::{Begun, BlobWriter, StoreError};
+use object_store::multipart::PartId;
+use object_store::{MultipartId, ObjectStore as _, PutMode};
+use tokio::task::JoinSet;
+
+use super::calls::{Bucket, PATIENCE, to_complete, to_move};
+use super::pool::Taken;
+
+/// No store takes smaller parts, except for the last one of a blob.
+const SMALLEST_PART: u64 = 5 << 20;
+
+/// No store takes more parts of a blob.
+const MOST_PARTS: u64 = 10_000;
+
+/// How many parts of an upload may be on their way. Several hide the time that a distant store takes to answer.
+const PARTS_AT_ONCE: usize = 4;
+
+/// An upload in flight. It takes memory for a whole part before the first byte of that part: so an upload that has begun a part
+/// can always send it, and uploads do not wait for each other.
+struct BucketWriter {
+    bucket: Arc<Bucket>,
+    key: BlobKey,
+    /// The id of an upload in parts; `None` if all is sent in one request.
+    in_parts: Option<MultipartId>,
+    part_bytes: usize,
+    part: BytesMut,
+    /// What `part` takes.
+    memory: Option<Taken>,
+    sending: JoinSet<Result<(usize, PartId), StoreError>>,
+    /// The parts that were sent, in order; `None` if the answer is not there yet.
+    sent: Vec<Option<PartId>>,
+    length: u64,
+}
+
+/// How many bytes the parts of a blob of `length` have.
+pub(super) fn part_bytes(length: u64) -> u64 {
+    length.div_ceil(MOST_PARTS).max(SMALLEST_PART)
+}
+
+/// Begins an upload; see `BlobStore::begin`.
+pub(super) async fn begin(
+    bucket: &Arc<Bucket>,
+    key: BlobKey,
+    length: Option<u64>,
+) -> Result<Begun, StoreError> {
+    let part_bytes = part_bytes(length.unwrap_or(bucket.largest));
+    let (part_bytes, in_parts) = match length {
+        Some(length) if length <= part_bytes => (length, None),
+        _ => {
+            let path = bucket.path(key);
+            let create = || bucket.api.create_multipart(&path);
+            (part_bytes, Some(bucket.repeated("begin the upload of", &path, PATIENCE, create).await?))
+        }
+    };
+    let handle = in_parts.as_ref().map(UploadHandle::from_text);
+    let writer = BucketWriter {
+        bucket: Arc::clone(bucket),
+        key,
+        in_parts,
+        part_bytes: usize::try_from(part_bytes).unwrap_or(usize::MAX),
+        part: BytesMut::new(),
+        memory: None,
+        sending: JoinSet::new(),
+        sent: Vec::new(),
+        length: 0,
+    };
+    Ok(Begun { writer: Box::new(writer), handle })
+}
+
+impl BucketWriter {
+    /// Sends the bytes that have arrived as the next part.
+    async fn send_part(&mut self, id: &MultipartId) -> Result<(), StoreError> {
+        while self.sending.len() >= PARTS_AT_ONCE {
+            self.next_answer().await?;
+        }
+        let (bytes, memory) = (mem::take(&mut self.part).freeze(), self.memory.take());
+        let (bucket, path, number) = (Arc::clone(&self.bucket), self.bucket.path(self.key), self.sent.len());
+        let id = id.clone();
+        self.sent.push(None);
+        self.sending.spawn(async move {
+            let put = || bucket.api.put_part(&path, &id, number, bytes.clone().into());
+            let part = bucket.repeated("write a part of", &path, to_move(bytes.len() as u64), put).await;
+            drop(memory);
+            Ok((number, part?))
+        });
+        Ok(())
+    }
+
+    /// Waits for the answer to one of the parts that are on their way.
+    async fn next_answer(&mut self) -> Result<(), StoreError> {
+        if let Some(answered) = self.sending.join_next().await {
+            let (number, part) = answered.map_err(|_| StoreError::Stopping)??;
+            self.sent[number] = Some(part);
+        }
+        Ok(())
+    }
+
+    async fn complete(mut self, id: MultipartId) -> Result<(), StoreError> {
+        if !self.part.is_empty() || self.sent.is_empty() {
+            self.send_part(&id).await?;
+        }
+        while !self.sending.is_empty() {
+            self.next_answer().await?;
+        }
+        let (bucket, path) = (&self.bucket, self.bucket.path(self.key));
+        let parts: Vec<PartId> = mem::take(&mut self.sent).into_iter().flatten().collect();
+        let complete = || bucket.api.complete_multipart(&path, &id, parts.clone());
+        bucket
+            .committed("complete the upload of", self.key, self.length, to_complete(self.length), complete)
+            .await
+    }
+
+    async fn put(mut self) -> Result<(), StoreError> {
+        let (bucket, path) = (&self.bucket, self.bucket.path(self.key));
+        let bytes = mem::take(&mut self.part).freeze();
+        let put = || bucket.api.put_opts(&path, bytes.clone().into(), PutMode::Create.into());
+        bucket.committed("write", self.key, self.length, to_move(self.length), put).await
+    }
+}
+
+#[async_trait]
+impl BlobWriter for BucketWriter {
+    async fn write(&mut self, mut bytes: Bytes) -> Result<(), StoreError> {
+        self.length += bytes.len() as u64;
+        while !bytes.is_empty() {
+            if self.memory.is_none() {
+                self.memory = Some(self.bucket.pool.take(self.part_bytes as u64).await);
+                self.part = BytesMut::with_capacity(self.part_bytes);
+            }
+            let room = self.part_bytes - self.part.len();
+            if room == 0 {
+                let more = format!("cannot write {}: more bytes come than were announced", self.key);
+                return Err(StoreError::Fault(more.into()));
+            }
+            self.part.extend_from_slice(&bytes.split_to(bytes.len().min(room)));
+            if self.part.len() == self.part_bytes
+                && let Some(id) = self.in_parts.clone()
+            {
+                self.send_part(&id).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn commit(mut self: Box<Self>) -> Result<(), StoreError> {
+        match self.in_parts.take() {
+            Some(id) => self.complete(id).await,
+            None => self.put().await,
+        }
+    }
+}

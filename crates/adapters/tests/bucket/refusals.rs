@@ -1,0 +1,106 @@
+use cloakroom_adapters::bucket::Pool;
+use cloakroom_core::text::chain;
+use cloakroom_storage::store::{BlobStore as _, StoreError};
+use cloakroom_testing::front::Turn;
+use cloakroom_testing::s3_gateway::{ACCESS_KEY, SECRET_KEY};
+use libtest_mimic::Trial;
+
+use super::{Behind, download, first, is_blob, new_key, noise, store, trials, upload};
+
+pub fn trials() -> Vec<Trial> {
+    trials![
+        each_answer_has_its_kind,
+        a_missing_bucket_is_no_missing_blob,
+        wrong_credentials_are_told_without_any_secret,
+        a_store_that_does_not_listen_is_unavailable,
+        a_throttled_call_is_made_again,
+    ]
+}
+
+const XML: &str = "application/xml";
+
+async fn each_answer_has_its_kind() {
+    type Kind = fn(&StoreError) -> bool;
+    let answers: [(u16, &str, Kind); 9] = [
+        (503, "SlowDown", |error| matches!(error, StoreError::Throttled(_))),
+        (429, "TooManyRequests", |error| matches!(error, StoreError::Throttled(_))),
+        (500, "InternalError", |error| matches!(error, StoreError::Unavailable(_))),
+        (503, "ServiceUnavailable", |error| matches!(error, StoreError::Unavailable(_))),
+        (403, "AccessDenied", |error| matches!(error, StoreError::Denied(_))),
+        (400, "ExpiredToken", |error| matches!(error, StoreError::Denied(_))),
+        (507, "XMinioStorageFull", |error| matches!(error, StoreError::Full { .. })),
+        (301, "PermanentRedirect", |error| matches!(error, StoreError::Unavailable(_))),
+        (400, "InvalidArgument", |error| matches!(error, StoreError::Fault(_))),
+    ];
+    for (status, code, is_expected) in answers {
+        let body =
+            format!("<Error><Code>{code}</Code><Message>for KEY and SIGNATURE</Message></Error>").leak();
+        let behind = Behind::start(first(usize::MAX, is_blob, Turn::Answer(status, XML, body))).await;
+        let (store, key) = (behind.store(), new_key());
+        let failures = [
+            upload(&store, key, Some(4), &noise(4)).await.unwrap_err(),
+            upload(&store, key, None, &noise(4)).await.unwrap_err(),
+            download(&store, key, 4).await.unwrap_err(),
+            store.delete(key).await.unwrap_err(),
+        ];
+        for failure in failures {
+            assert!(is_expected(&failure), "{status} {code}: {failure:?}");
+            let told = chain(&failure);
+            assert!(told.contains(&format!("the store answered {status} ({code})")), "{told}");
+            assert!(!told.contains("SIGNATURE"), "{told}");
+        }
+    }
+}
+
+async fn a_missing_bucket_is_no_missing_blob() {
+    let behind = Behind::start(|_| Turn::Pass).await;
+    let (store, key) = (behind.store(), new_key());
+    std::fs::remove_dir_all(behind.gateway.objects()).unwrap();
+    let failures = [
+        store.facts(key).await.unwrap_err(),
+        download(&store, key, 4).await.unwrap_err(),
+        store.delete(key).await.unwrap_err(),
+        store.stamp().await.unwrap_err(),
+        store.check().await.unwrap_err(),
+        upload(&store, key, Some(4), &noise(4)).await.unwrap_err(),
+    ];
+    for failure in failures {
+        assert!(matches!(failure, StoreError::Unavailable(_)), "{failure:?}");
+        assert!(chain(&failure).contains("404 (NoSuchBucket)"), "{}", chain(&failure));
+    }
+}
+
+async fn wrong_credentials_are_told_without_any_secret() {
+    let behind = Behind::start(|_| Turn::Pass).await;
+    let wrong = "another-secret-key";
+    let store = behind.store_with(wrong, Pool::new(1 << 20));
+    let failures = [
+        upload(&store, new_key(), Some(4), &noise(4)).await.unwrap_err(),
+        upload(&store, new_key(), None, &noise(4)).await.unwrap_err(),
+        store.check().await.unwrap_err(),
+    ];
+    for failure in failures {
+        assert!(matches!(failure, StoreError::Denied(_)), "{failure:?}");
+        let told = format!("{} {failure:?}", chain(&failure));
+        assert!(told.contains("403 (SignatureDoesNotMatch)"), "{told}");
+        for secret in [ACCESS_KEY, SECRET_KEY, wrong, "Signature=", "Credential="] {
+            assert!(!told.contains(secret), "{told}");
+        }
+    }
+}
+
+async fn a_store_that_does_not_listen_is_unavailable() {
+    let port = cloakroom_testing::scripted::closed_port();
+    let store = store(&format!("http://127.0.0.1:{port}"), SECRET_KEY, Pool::new(1 << 20));
+    let failure = store.check().await.unwrap_err();
+    assert!(matches!(failure, StoreError::Unavailable(_)), "{failure:?}");
+    assert!(chain(&failure).contains("cannot be reached: Connection refused"), "{}", chain(&failure));
+}
+
+async fn a_throttled_call_is_made_again() {
+    let slow_down = Turn::Answer(503, XML, "<Error><Code>SlowDown</Code></Error>");
+    let behind = Behind::start(first(2, is_blob, slow_down)).await;
+    let (store, key, bytes) = (behind.store(), new_key(), noise(4));
+    upload(&store, key, None, &bytes).await.unwrap();
+    assert_eq!(download(&store, key, 4).await.unwrap(), bytes);
+}
