@@ -7,6 +7,7 @@ use clap::builder::BoolishValueParser;
 use clap::{Args, ValueEnum};
 
 use super::retention::Retention;
+use super::store::StoreArgs;
 use crate::telemetry::LogFormat;
 use cloakroom_core::resource::{Namespaces, OwnerKinds};
 use cloakroom_core::size::ByteSize;
@@ -59,6 +60,9 @@ pub struct ServeArgs {
 
     #[command(flatten)]
     pub storage: StorageArgs,
+
+    #[command(flatten)]
+    pub store: StoreArgs,
 
     #[command(flatten)]
     pub lifecycle: LifecycleArgs,
@@ -170,7 +174,7 @@ pub struct KubernetesArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Storage")]
 pub struct StorageArgs {
-    /// Folder of bundles and ledger, on a local or block volume, for this process alone
+    /// Folder of the ledger, and of the bundles without --store, on a local or block volume, for this process alone
     #[arg(long, env = "CLOAKROOM_DATA_DIR", value_name = "DIR", default_value = DEFAULT_DATA_DIR)]
     pub data_dir: PathBuf,
 

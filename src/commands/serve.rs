@@ -7,6 +7,7 @@ mod reload;
 mod settings;
 mod sockets;
 mod start;
+mod store;
 mod summary;
 mod try_it;
 
@@ -53,6 +54,9 @@ pub async fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
     if args.check {
         sockets::check(&settings)?;
         DataDirectory::check(&settings.data_dir).map_err(start::in_surroundings)?;
+        if let Some(bucket) = &settings.bucket {
+            bucket.store.probe().await?;
+        }
         if let Some(cluster) = &settings.cluster {
             cluster.credential().await.context("the API server cannot be asked about owners")?;
         }
@@ -84,7 +88,7 @@ async fn serve(
         () = shutdown.requested() => None,
     };
     let mut replaced = None;
-    if let Some(Started { server, local_admin, place }) = started {
+    if let Some(Started { server, local_admin, place, lock }) = started {
         for line in announcement {
             tracing::info!("{line}");
         }
@@ -114,7 +118,7 @@ async fn serve(
         if let Err(NotClosed) = server.close().await {
             tracing::warn!("the ledger did not close in time; it recovers at the next start");
         }
-        drop(local_admin);
+        drop((local_admin, lock));
     }
     // The sockets close last: until here, every request gets an answer.
     edge.close().await;

@@ -390,7 +390,9 @@ fn every_flag_of_serve_has_a_name_in_the_environment_and_says_its_default() {
         flags.iter().filter(|(flag, _)| !["--check", "--help", "--version"].contains(&&**flag))
     {
         let name = flag.trim_start_matches('-').replace('-', "_").to_uppercase();
-        assert!(text.contains(&format!("[env: CLOAKROOM_{name}=")), "{flag}: {text}");
+        // The value of a variable that may have a secret in it is left out.
+        let is_named = ["=", "]"].iter().any(|end| text.contains(&format!("[env: CLOAKROOM_{name}{end}")));
+        assert!(is_named, "{flag}: {text}");
         assert!(text.contains("[default: "), "{flag} does not say its default: {text}");
     }
 }

@@ -8,6 +8,7 @@
 
 mod another_cluster;
 mod api_server;
+mod buckets;
 mod chart;
 mod image;
 mod kubeconfigs;
@@ -30,6 +31,7 @@ fn main() {
         pages::trials(),
         proxies::trials(),
         limits::trials(),
+        buckets::trials(),
         read_only::trials(),
         spark_jars::trials(),
         old_client::trials(),

@@ -49,9 +49,13 @@ pub fn resolve(
         )
     });
     warnings.extend(without_effect);
-    warnings.extend(limits.share.and_then(|share| of_share(share, &limits, &storage.data_dir)));
+    // The room of a bucket is not known.
+    let disk = args.store.store.is_none().then(|| Disk::of(&storage.data_dir)).flatten();
+    warnings.extend(limits.share.and_then(|share| of_share(share, &limits, disk.as_ref())));
     warnings.extend(of_resources(limits.max_resources));
-    warnings.extend(of_free_space(limits.capacity.min_free_space, &storage.data_dir));
+    let of_disk =
+        disk.and_then(|disk| of_free_space(limits.capacity.min_free_space, &disk, &storage.data_dir));
+    warnings.extend(of_disk);
     Ok(limits)
 }
 
@@ -68,10 +72,9 @@ fn check_sizes(args: &ServeArgs) -> anyhow::Result<()> {
 }
 
 /// A warning if one bundle may be larger than a share, because a share is never smaller than one bundle.
-fn of_share(share: Share, limits: &Limits, data_dir: &Path) -> Option<String> {
+fn of_share(share: Share, limits: &Limits, disk: Option<&Disk>) -> Option<String> {
     let CapacityLimits { max_resource_size: largest, max_total_size, min_free_space, .. } = limits.capacity;
-    let on_disk =
-        Disk::of(data_dir).map(|disk| (disk.size.saturating_sub(min_free_space), "the disk's size"));
+    let on_disk = disk.map(|disk| (disk.size.saturating_sub(min_free_space), "the disk's size"));
     let total = max_total_size.map(|bytes| (bytes, "--max-total-size"));
     let (room, of) = [total, on_disk].into_iter().flatten().min()?;
     if largest >= room {
@@ -113,8 +116,8 @@ fn of_resources(most: usize) -> Option<String> {
 }
 
 /// A warning if the disk has less room than has to stay free, so that there is room for no bundle.
-fn of_free_space(least: u64, data_dir: &Path) -> Option<String> {
-    let free = Disk::of(data_dir)?.free;
+fn of_free_space(least: u64, disk: &Disk, data_dir: &Path) -> Option<String> {
+    let free = disk.free;
     (free <= least).then(|| {
         format!(
             "every upload will be refused: {} has {} free, and --min-free-space keeps {}; make room there, or lower \

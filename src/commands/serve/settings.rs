@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::cluster::{self, Pod};
 use super::limits;
+use super::store::{self, Bucket};
 use crate::cli::{ServeArgs, UploadAuthChoice};
 use crate::commands::old_entrypoint::read;
 use crate::commands::refuse;
@@ -46,6 +47,8 @@ pub struct ServeSettings {
     /// The tokens of admins; `None` without `--admin-token-file`.
     pub admin_tokens: Option<TokenFile>,
     pub data_dir: PathBuf,
+    /// Where the bundles are; `None` for the data directory.
+    pub bucket: Option<Bucket>,
     pub adopt_store: Option<Installation>,
     pub limits: Limits,
     pub policy: Policy,
@@ -76,6 +79,7 @@ impl ServeSettings {
         check_data_dir(&args.storage.data_dir)?;
         check_times(args)?;
         let limits = limits::resolve(args, &upload_auth, &mut warnings)?;
+        let bucket = store::resolve(&args.store, limits.capacity.max_resource_size, &mut warnings)?;
         let http = Settings {
             upload_auth,
             token_hint: format!(
@@ -98,6 +102,7 @@ impl ServeSettings {
             connections: connections(args),
             admin_tokens,
             data_dir: args.storage.data_dir.clone(),
+            bucket,
             adopt_store: args.storage.adopt_store,
             limits,
             policy: policy(args),
@@ -258,12 +263,11 @@ fn check_data_dir(path: &Path) -> anyhow::Result<()> {
         && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'));
     if is_scheme {
         refuse!(
-            "--data-dir names an address ({scheme}://…), and bundles are kept in a folder on a local or block volume: \
-             give its path{}",
-            if scheme == "file" && rest.starts_with('/') {
-                " alone, without file://"
-            } else {
-                ", such as /var/lib/cloakroom"
+            "--data-dir names an address ({scheme}://…), and it is a folder on a local or block volume: {}",
+            match scheme {
+                "file" if rest.starts_with('/') => "give its path alone, without file://",
+                "s3" => "for bundles in a bucket give that address with --store",
+                _ => "give its path, such as /var/lib/cloakroom",
             }
         );
     }

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use super::cluster::Pod;
 use super::settings::ServeSettings;
 use super::sockets::Addresses;
+use super::store::Bucket;
 use crate::commands::local::{self, TokenOfThisRun};
 use cloakroom_adapters::Place;
 use cloakroom_adapters::disk::{DataDirectory, DiskError, DiskStore};
@@ -19,7 +20,7 @@ use cloakroom_server::assembly::{Parts, Server, StartError};
 use cloakroom_server::descriptors::Allotment;
 use cloakroom_server::http::Edge;
 use cloakroom_storage::ledger::LedgerError;
-use cloakroom_storage::store::{LocalDisk as _, Storage};
+use cloakroom_storage::store::Storage;
 use cloakroom_storage::{ClaimError, check_new_ledger};
 
 /// How long the server waits until another process releases the data directory. This is more than twice the time that
@@ -36,6 +37,8 @@ pub struct Started {
     pub local_admin: Option<TokenOfThisRun>,
     /// Tells when the data directory is not at its path any more.
     pub place: Place,
+    /// The lock of the data directory, if the store does not hold it.
+    pub lock: Option<DataDirectory>,
 }
 
 /// Starts the server behind `edge`. The future may be dropped at any point: that leaves no more than a crash, which the
@@ -47,19 +50,26 @@ pub async fn start(
     edge: &Edge,
     metrics: Metrics,
 ) -> anyhow::Result<Started> {
-    let directory = data_directory(&settings.data_dir, LOCK_PATIENCE).await.map_err(in_surroundings)?;
+    let open = if settings.bucket.is_some() { DataDirectory::open_for_ledger } else { DataDirectory::open };
+    let directory = data_directory(&settings.data_dir, open, LOCK_PATIENCE).await.map_err(in_surroundings)?;
     let local_admin = local_admin(&settings, addresses)?;
     let clock = Arc::new(SystemClock::new());
     let (path, place) = (directory.ledger(), directory.place().clone());
-    let store = DiskStore::with_open_blobs(directory, allotment.bundles);
-    let on_directory = |error| on(&settings.data_dir, error);
+    let (storage, name, lock) = if let Some(Bucket { location, store, .. }) = &settings.bucket {
+        store.probe().await?;
+        (Storage::elsewhere(Arc::clone(store)), location.to_string(), Some(directory))
+    } else {
+        let store = DiskStore::with_open_blobs(directory, allotment.bundles);
+        (Storage::on_disk(Arc::new(store)), settings.data_dir.display().to_string(), None)
+    };
     if !path.exists() {
-        check_new_ledger(&store, settings.adopt_store).await.map_err(on_directory)?;
+        let checked = check_new_ledger(&*storage.blobs, settings.adopt_store).await;
+        checked.map_err(|error| on(&name, error))?;
     }
-    let ledger = open_ledger(&place, &path, &store, &clock).await?;
+    let ledger = open_ledger(&place, &path, &storage, &clock).await?;
     let parts = Parts {
         ledger: Arc::new(ledger),
-        storage: Storage::on_disk(Arc::new(store)),
+        storage,
         owners: settings.owners(&metrics, Arc::clone(&clock) as _),
         clock,
         limits: settings.limits,
@@ -73,17 +83,17 @@ pub async fn start(
         adopt: settings.adopt_store,
     };
     let server = Server::start(parts, edge).await.map_err(|error| match error {
-        StartError::Claim(error) => on(&settings.data_dir, error),
+        StartError::Claim(error) => on(&name, error),
         error @ StartError::Recovery(_) => error.into(),
     })?;
-    Ok(Started { server, local_admin, place })
+    Ok(Started { server, local_admin, place, lock })
 }
 
-/// The error with the data directory that it is about.
-fn on(data_dir: &Path, error: ClaimError) -> anyhow::Error {
+/// The error with the store that it is about.
+fn on(store: &str, error: ClaimError) -> anyhow::Error {
     match error {
         ClaimError::OtherLedger { .. } | ClaimError::OtherStore { .. } => {
-            anyhow::Error::new(error).context(format!("cannot start on {}", data_dir.display()))
+            anyhow::Error::new(error).context(format!("cannot start on {store}"))
         }
         error => error.into(),
     }
@@ -116,16 +126,13 @@ fn local_admin(settings: &ServeSettings, addresses: &Addresses) -> anyhow::Resul
 async fn open_ledger(
     place: &Place,
     path: &Path,
-    store: &DiskStore,
+    storage: &Storage,
     clock: &Arc<SystemClock>,
 ) -> anyhow::Result<SqliteLedger> {
-    match SqliteLedger::open_in(place, path, Arc::clone(clock) as _).await {
-        Err(LedgerError::Full) => {
-            store.release_reserve().await?;
-            Ok(SqliteLedger::open_in(place, path, Arc::clone(clock) as _).await?)
-        }
-        opened => Ok(opened?),
-    }
+    let opened = SqliteLedger::open_in(place, path, Arc::clone(clock) as _).await;
+    let (Err(LedgerError::Full), Some(disk)) = (&opened, &storage.disk) else { return Ok(opened?) };
+    disk.release_reserve().await?;
+    Ok(SqliteLedger::open_in(place, path, Arc::clone(clock) as _).await?)
 }
 
 /// Fits the advice in the error to the place of the server: in a pod or not.
@@ -133,12 +140,16 @@ pub fn in_surroundings(error: DiskError) -> DiskError {
     if Pod::of_environment().is_some() { error.in_a_pod() } else { error }
 }
 
-/// Opens the data directory. While another process uses it, waits up to `patience`.
-async fn data_directory(path: &Path, patience: Duration) -> Result<DataDirectory, DiskError> {
+/// Opens the data directory by `open`. While another process uses it, waits up to `patience`.
+async fn data_directory(
+    path: &Path,
+    open: fn(&Path) -> Result<DataDirectory, DiskError>,
+    patience: Duration,
+) -> Result<DataDirectory, DiskError> {
     let began = Instant::now();
     let mut is_waiting = false;
     loop {
-        let opened = DataDirectory::open(path);
+        let opened = open(path);
         match opened {
             Err(DiskError::Locked { .. }) if began.elapsed() < patience => {
                 if !is_waiting {
@@ -172,7 +183,7 @@ mod tests {
         let _held = DataDirectory::open(folder.path()).unwrap();
         let patience = Duration::from_millis(250);
         let began = Instant::now();
-        let error = data_directory(folder.path(), patience).await.unwrap_err();
+        let error = data_directory(folder.path(), DataDirectory::open, patience).await.unwrap_err();
         assert!(began.elapsed() >= patience, "it gave up too early");
         let said = error.to_string();
         assert!(
@@ -186,7 +197,7 @@ mod tests {
     async fn a_data_directory_is_taken_as_soon_as_it_is_free() {
         let folder = tempfile::tempdir().unwrap();
         let held = DataDirectory::open(folder.path()).unwrap();
-        let taking = data_directory(folder.path(), Duration::from_mins(1));
+        let taking = data_directory(folder.path(), DataDirectory::open, Duration::from_mins(1));
         let letting_go = async {
             tokio::time::sleep(LOCK_INTERVAL).await;
             drop(held);

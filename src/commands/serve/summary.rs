@@ -24,7 +24,7 @@ pub fn of(settings: &ServeSettings, allotment: &Allotment) -> String {
     text
 }
 
-fn server(settings: &ServeSettings) -> [Line; 4] {
+fn server(settings: &ServeSettings) -> [Line; 5] {
     let scheme = if settings.tls.is_some() { "https" } else { "http" };
     let auth = match settings.http.upload_auth {
         UploadAuth::None => "none: every client that reaches the port may upload",
@@ -38,7 +38,21 @@ fn server(settings: &ServeSettings) -> [Line; 4] {
         ("operations on", operations(settings)),
         ("upload auth", auth.to_owned()),
         ("data directory", settings.data_dir.display().to_string()),
+        ("bundles", bundles(settings)),
     ]
+}
+
+fn bundles(settings: &ServeSettings) -> String {
+    match &settings.bucket {
+        Some(bucket) => {
+            format!(
+                "in {}, with {} of memory for transfers",
+                bucket.location,
+                format_size(bucket.memory_bytes)
+            )
+        }
+        None => "in the data directory".to_owned(),
+    }
 }
 
 fn operations(settings: &ServeSettings) -> String {
@@ -66,7 +80,13 @@ fn limits(settings: &ServeSettings) -> [Line; 5] {
         ("all bundles", total),
         ("resources at most", limits.max_resources.to_string()),
         ("namespace's share", share),
-        ("free space to leave", format_size(limits.capacity.min_free_space)),
+        (
+            "free space to leave",
+            match settings.bucket {
+                Some(_) => "not looked at: bundles are in a bucket".to_owned(),
+                None => format_size(limits.capacity.min_free_space),
+            },
+        ),
     ]
 }
 

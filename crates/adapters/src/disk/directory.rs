@@ -42,15 +42,20 @@ pub struct DataDirectory {
 impl DataDirectory {
     /// Creates the directory if it is missing, refuses network file systems, and takes the lock.
     pub fn open(path: &Path) -> Result<Self, DiskError> {
-        Self::take(path).map_err(|error| explained(error, path))
+        Self::take(path, &[INCOMING, BUNDLES]).map_err(|error| explained(error, path))
     }
 
-    fn take(path: &Path) -> Result<Self, DiskError> {
+    /// The same for a directory that has the ledger alone.
+    pub fn open_for_ledger(path: &Path) -> Result<Self, DiskError> {
+        Self::take(path, &[]).map_err(|error| explained(error, path))
+    }
+
+    fn take(path: &Path, folders: &[&str]) -> Result<Self, DiskError> {
         create_durably(path)?;
         refuse_network_file_system(path)?;
         let root = Root::new(lock_folder(path)?, path);
         let lock = Mutex::new(lock_in(&root)?);
-        for folder in [INCOMING, BUNDLES] {
+        for folder in folders {
             root.make_folder(Path::new(folder))?;
         }
         root.sync_folder_of(Path::new(LOCK))?;

@@ -48,6 +48,7 @@ const README: &str = "README.md";
 const AIRFLOW: &str = "docs/airflow.md";
 const API: &str = "docs/api.md";
 const CI: &str = "docs/ci.md";
+const BUCKETS: &str = "docs/buckets.md";
 const CLIENTS: &str = "docs/clients.md";
 const INSTALL: &str = "docs/install.md";
 const ADMINISTER: &str = "docs/administer.md";
@@ -153,6 +154,8 @@ pub const TABLE: &[Row] = &[
     row(CI, "GitHub Actions", "jobs:", By::Test("tests/real/pages/member.rs")),
     row(CI, "GitLab CI", "run:", By::Test("tests/real/pages/member.rs")),
     row(CI, "When a job is cancelled", "./cloakroom", By::Member),
+    row(BUCKETS, "Begin", "export AWS_ACCESS_KEY_ID", By::Test("tests/real/buckets.rs")),
+    row(BUCKETS, "Credentials", "{", By::None("it is for AWS, which cannot be had here")),
     row(CLIENTS, "stage", "$ ", By::Reader),
     row(CLIENTS, "The ticket", "{", By::Text),
     row(CLIENTS, "Progress, retries, exit codes", "the staging server", By::Text),

@@ -1,0 +1,58 @@
+//! The flags that say where bundles are.
+
+use std::path::PathBuf;
+
+use clap::builder::{BoolishValueParser, StringValueParser, TypedValueParser};
+use clap::{Args, ValueEnum};
+
+use cloakroom_core::secret_text::SecretText;
+use cloakroom_core::size::ByteSize;
+
+/// How a bucket is named in addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum AddressingChoice {
+    /// `https://BUCKET.HOST/KEY`
+    Virtual,
+    /// `https://HOST/BUCKET/KEY`
+    Path,
+}
+
+#[derive(Debug, Args)]
+#[expect(clippy::doc_markdown, reason = "the comments are the help texts, where names have no backticks")]
+#[command(next_help_heading = "Store")]
+pub struct StoreArgs {
+    /// Keep the bundles in a bucket: s3://BUCKET/PREFIX. The ledger stays in --data-dir. Credentials come from the environment
+    /// [default: bundles are in --data-dir]
+    #[arg(long, env = "CLOAKROOM_STORE", hide_env_values = true, value_name = "URL", value_parser = hidden())]
+    pub store: Option<SecretText>,
+
+    /// Address of a store that speaks the protocol of S3 [default: AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, or that of AWS]
+    #[arg(long, env = "CLOAKROOM_STORE_ENDPOINT", hide_env_values = true, value_name = "URL", value_parser = hidden(),
+          requires = "store")]
+    pub store_endpoint: Option<SecretText>,
+
+    /// Region of the bucket [default: AWS_REGION, AWS_DEFAULT_REGION, or us-east-1 at an endpoint]
+    #[arg(long, env = "CLOAKROOM_STORE_REGION", value_name = "REGION", requires = "store")]
+    pub store_region: Option<String>,
+
+    /// How addresses name the bucket [default: path at an endpoint, otherwise virtual]
+    #[arg(long, env = "CLOAKROOM_STORE_ADDRESSING", value_name = "WAY", requires = "store")]
+    pub store_addressing: Option<AddressingChoice>,
+
+    /// Certificates of CAs in PEM to trust for the store, besides the system's [default: none]
+    #[arg(long, env = "CLOAKROOM_STORE_CA", value_name = "FILE", requires = "store")]
+    pub store_ca: Option<PathBuf>,
+
+    /// Speak to the endpoint without TLS if its address says so [default: off]
+    #[arg(long, env = "CLOAKROOM_STORE_ALLOW_HTTP", value_parser = BoolishValueParser::new(), requires = "store")]
+    pub store_allow_http: bool,
+
+    /// Memory for all transfers to and from the bucket together
+    #[arg(long, env = "CLOAKROOM_STORE_MEMORY", value_name = "SIZE", default_value = "128MiB")]
+    pub store_memory: ByteSize,
+}
+
+/// A text that no error of the command line shows, because it may have a key in it.
+fn hidden() -> impl TypedValueParser<Value = SecretText> {
+    StringValueParser::new().map(SecretText::new)
+}

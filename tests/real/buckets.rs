@@ -1,0 +1,297 @@
+//! A server whose bundles are in a bucket, as its admin and its clients see it. The gateway is a real one.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use cloakroom_testing::documentation::block;
+use cloakroom_testing::front::{Front, Turn};
+use cloakroom_testing::needs::trial;
+use cloakroom_testing::process::{Cloakroom, binary, command, output_in_time, stderr};
+use cloakroom_testing::s3_gateway::{ACCESS_KEY, BUCKET, S3Gateway, SECRET_KEY};
+use cloakroom_testing::tls;
+use libtest_mimic::Trial;
+
+/// More than one part.
+const LARGE: usize = 12 << 20;
+
+macro_rules! trials {
+    ($needs:expr; $($test:ident),+ $(,)?) => {
+        vec![$(trial(concat!("buckets::", stringify!($test)), &$needs, || run($test))),+]
+    };
+}
+
+pub fn trials() -> Vec<Trial> {
+    trials![
+        S3Gateway::needs();
+        the_commands_of_the_page_begin_a_server_at_a_store_with_tls,
+        what_is_staged_is_in_the_bucket_and_outlives_the_server,
+        a_server_that_is_killed_in_the_middle_of_an_upload_leaves_nothing,
+        another_ledger_or_another_prefix_is_refused_before_anything_is_changed,
+        a_check_says_what_is_missing,
+        no_secret_is_told_of_a_bucket,
+        an_outage_is_told_as_one_and_ends,
+    ]
+}
+
+fn run(test: impl AsyncFnOnce(Bucket)) {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let gateway = S3Gateway::start().await;
+        let folder = tempfile::tempdir().unwrap();
+        test(Bucket { gateway, folder }).await;
+    });
+}
+
+struct Bucket {
+    gateway: S3Gateway,
+    folder: tempfile::TempDir,
+}
+
+impl Bucket {
+    fn data_dir(&self) -> std::path::PathBuf {
+        self.folder.path().join("data")
+    }
+
+    /// `cloakroom serve` with the bucket. `endpoint` is where the gateway is reached.
+    fn command(&self, endpoint: &str, more: &[&str]) -> Command {
+        let mut command = command();
+        command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(self.data_dir());
+        command.args(["--store", &format!("s3://{BUCKET}/cloakroom"), "--store-endpoint", endpoint]);
+        command.arg("--store-allow-http").args(more);
+        command.env("AWS_ACCESS_KEY_ID", ACCESS_KEY).env("AWS_SECRET_ACCESS_KEY", SECRET_KEY);
+        command
+    }
+
+    fn serve(&self) -> Cloakroom {
+        Cloakroom::start(self.command(&self.gateway.url(), &[]))
+    }
+
+    fn file(&self, name: &str, bytes: usize) -> std::path::PathBuf {
+        let path = self.folder.path().join(name);
+        std::fs::write(&path, (0..bytes).map(|at| (at / 255 + at) as u8).collect::<Vec<u8>>()).unwrap();
+        path
+    }
+
+    /// The names of the objects below the prefix.
+    fn objects(&self) -> Vec<String> {
+        let folder = self.gateway.objects().join("cloakroom/blobs");
+        let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+}
+
+fn stage_command(server: &Cloakroom, file: &Path) -> Command {
+    let mut command = command();
+    command.args(["stage", "--server", &server.url(""), "-n", "jobs", "-l", "app=a"]).arg(file);
+    command
+}
+
+/// Stages a file, and returns the ticket.
+fn staged(server: &Cloakroom, file: &Path) -> String {
+    let output = output_in_time(&mut stage_command(server, file));
+    assert!(output.status.success(), "{}", stderr(&output));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Fetches with the ticket, and compares with the file that was staged.
+fn assert_fetched(ticket: &str, file: &Path) {
+    let folder = tempfile::tempdir().unwrap();
+    let (ticket_file, to) = (folder.path().join("ticket"), folder.path().join("to"));
+    std::fs::write(&ticket_file, ticket).unwrap();
+    let mut command = command();
+    command.args(["fetch", "--ticket"]).arg(&ticket_file).arg("--to").arg(&to);
+    let output = output_in_time(&mut command);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let fetched = std::fs::read(to.join(file.file_name().unwrap())).unwrap();
+    assert!(fetched == std::fs::read(file).unwrap());
+}
+
+/// The ticket with the address of a server that was started again.
+fn at(ticket: &str, server: &Cloakroom) -> String {
+    let mut ticket: serde_json::Value = serde_json::from_str(ticket).unwrap();
+    let url = ticket["url"].as_str().unwrap();
+    let path = url.splitn(4, '/').nth(3).unwrap().to_owned();
+    ticket["url"] = server.url(&format!("/{path}")).into();
+    ticket.to_string()
+}
+
+async fn the_commands_of_the_page_begin_a_server_at_a_store_with_tls(bucket: Bucket) {
+    let pem = tls::signed_by_ca(bucket.folder.path(), &["localhost"]);
+    let gateway = S3Gateway::start_with_tls(&pem).await;
+    let page = block("docs/buckets.md", "Begin", "export AWS_ACCESS_KEY_ID");
+    let page = page
+        .replace("AWS_ACCESS_KEY_ID=…", &format!("AWS_ACCESS_KEY_ID={ACCESS_KEY}"))
+        .replace("AWS_SECRET_ACCESS_KEY=…", &format!("AWS_SECRET_ACCESS_KEY={SECRET_KEY}"))
+        .replace("https://s3.example.com", &gateway.url())
+        .replace("cloakroom serve", &format!("exec {} serve", binary().display()));
+    let [export, check, serve] = page.lines().collect::<Vec<_>>()[..] else { panic!("{page}") };
+    let typed = |line: &str| {
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", &format!("{export}\n{line}")]).env_clear().current_dir(bucket.folder.path());
+        shell.env("CLOAKROOM_LISTEN", "127.0.0.1:0");
+        shell
+    };
+    let output = output_in_time(&mut typed(check));
+    let said = stderr(&output);
+    assert!(
+        !output.status.success() && said.contains("no CA has signed") && said.contains("--store-ca"),
+        "{said}"
+    );
+    let output = output_in_time(typed(check).env("CLOAKROOM_STORE_CA", &pem.ca));
+    assert!(output.status.success(), "{}", stderr(&output));
+    let mut command = typed(serve);
+    command.env("CLOAKROOM_STORE_CA", &pem.ca);
+    let (server, file) = (Cloakroom::start(command), bucket.file("a.jar", LARGE));
+    assert_fetched(&staged(&server, &file), &file);
+}
+
+async fn what_is_staged_is_in_the_bucket_and_outlives_the_server(bucket: Bucket) {
+    let (small, large) = (bucket.file("small.jar", 1000), bucket.file("large.jar", LARGE));
+    let server = bucket.serve();
+    let tickets = [(staged(&server, &small), &small), (staged(&server, &large), &large)];
+    for (ticket, file) in &tickets {
+        assert_fetched(ticket, file);
+    }
+    assert_eq!(bucket.objects().len(), 2);
+    assert!(!bucket.data_dir().join("bundles").exists());
+    server.kill();
+    let server = bucket.serve();
+    for (ticket, file) in &tickets {
+        assert_fetched(&at(ticket, &server), file);
+    }
+}
+
+async fn a_server_that_is_killed_in_the_middle_of_an_upload_leaves_nothing(bucket: Bucket) {
+    let is_second_part = |line: &str| line.contains("partNumber=2");
+    let front = Front::before(bucket.gateway.address(), move |line| {
+        if is_second_part(line) { Turn::Hold { after: 1000 } } else { Turn::Pass }
+    });
+    let server = Cloakroom::start(bucket.command(&front.url(), &[]));
+    let mut client =
+        stage_command(&server, &bucket.file("large.jar", LARGE)).stderr(Stdio::null()).spawn().unwrap();
+    front.holds().await;
+    assert_eq!(bucket.gateway.uploads().len(), 1);
+    server.kill();
+    client.kill().unwrap();
+    client.wait().unwrap();
+    front.let_go();
+    let _server = bucket.serve();
+    assert!(bucket.gateway.uploads().is_empty() && bucket.objects().is_empty());
+}
+
+async fn another_ledger_or_another_prefix_is_refused_before_anything_is_changed(bucket: Bucket) {
+    let file = bucket.file("a.jar", 1000);
+    let server = bucket.serve();
+    staged(&server, &file);
+    server.kill();
+    let other = Bucket { folder: tempfile::tempdir().unwrap(), gateway: bucket.gateway };
+    let output = output_in_time(&mut other.command(&other.gateway.url(), &[]));
+    let said = stderr(&output);
+    assert!(!output.status.success() && said.contains("this store belongs to another ledger"), "{said}");
+    assert!(said.contains(&format!("s3://{BUCKET}/cloakroom")), "{said}");
+    assert!(!other.data_dir().join("ledger.db").exists());
+    let mut wrong = command();
+    wrong.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(bucket.folder.path().join("data"));
+    wrong.args(["--store", &format!("s3://{BUCKET}/other"), "--store-allow-http"]);
+    wrong.args(["--store-endpoint", &other.gateway.url()]);
+    wrong.env("AWS_ACCESS_KEY_ID", ACCESS_KEY).env("AWS_SECRET_ACCESS_KEY", SECRET_KEY);
+    let output = output_in_time(&mut wrong);
+    assert!(
+        !output.status.success() && stderr(&output).contains("this store is empty"),
+        "{}",
+        stderr(&output)
+    );
+    assert_eq!(other.objects().len(), 1);
+}
+
+async fn a_check_says_what_is_missing(bucket: Bucket) {
+    let xml = "application/xml";
+    let denied = "<Error><Code>AccessDenied</Code></Error>";
+    let check = |endpoint: &str| {
+        let output = output_in_time(&mut bucket.command(endpoint, &["--check"]));
+        (output.status.success(), stderr(&output))
+    };
+    let (is_valid, said) = check(&bucket.gateway.url());
+    assert!(is_valid, "{said}");
+    for (method, query, right) in [
+        ("PUT ", "/probe-", "s3:PutObject"),
+        ("GET ", "/probe-", "s3:GetObject"),
+        ("GET ", "list-type=2", "s3:ListBucket"),
+        ("DELETE ", "/probe-", "s3:DeleteObject"),
+        ("DELETE ", "uploadId=", "s3:AbortMultipartUpload"),
+    ] {
+        let is_asked = move |line: &str| {
+            let is_of_upload = line.contains("uploadId=");
+            line.starts_with(method) && line.contains(query) && (query == "uploadId=" || !is_of_upload)
+        };
+        let front = Front::before(bucket.gateway.address(), move |line| {
+            if is_asked(line) { Turn::Answer(403, xml, denied) } else { Turn::Pass }
+        });
+        let (is_valid, said) = check(&front.url());
+        assert!(!is_valid && said.contains(right) && said.contains("403 (AccessDenied)"), "{right}: {said}");
+        let left = usize::from(query == "uploadId=");
+        assert_eq!(bucket.gateway.uploads().len(), left, "{right}");
+    }
+    let ignores = |line: &str| line.starts_with("PUT ") && line.contains("/probe-");
+    let front = Front::before(bucket.gateway.address(), move |line| {
+        if ignores(line) { Turn::Answer(200, xml, "") } else { Turn::Pass }
+    });
+    let (is_valid, said) = check(&front.url());
+    assert!(!is_valid && said.contains("ignores the condition"), "{said}");
+}
+
+async fn no_secret_is_told_of_a_bucket(bucket: Bucket) {
+    let check = |command: &mut Command| {
+        let output = output_in_time(command);
+        let said = stderr(&output) + &String::from_utf8_lossy(&output.stdout);
+        for secret in [ACCESS_KEY, SECRET_KEY, "SECRET"] {
+            assert!(!said.contains(secret), "{said}");
+        }
+        (output.status.code(), said)
+    };
+    let mut in_url = command();
+    in_url.args(["serve", "--store", "s3://AKIAKEY:SECRET@team/prefix"]);
+    assert_eq!(check(&mut in_url).0, Some(2));
+    let mut in_environment = command();
+    in_environment.arg("serve").env("CLOAKROOM_STORE", "s3://team/prefix?sig=SECRET");
+    assert_eq!(check(&mut in_environment).0, Some(2));
+    let mut in_help = command();
+    in_help.args(["serve", "--help"]).env("CLOAKROOM_STORE", "s3://KEY:SECRET@team/prefix");
+    assert_eq!(check(&mut in_help).0, Some(0));
+    let mut wrong = bucket.command(&bucket.gateway.url(), &["--check"]);
+    wrong.env("AWS_SECRET_ACCESS_KEY", "another-SECRET");
+    let (code, said) = check(&mut wrong);
+    assert!(code == Some(1) && said.contains("403 (SignatureDoesNotMatch)"), "{said}");
+    let mut right = bucket.command(&bucket.gateway.url(), &["--check"]);
+    let (code, said) = check(&mut right);
+    assert!(code == Some(0) && said.contains(&format!("in s3://{BUCKET}/cloakroom")), "{said}");
+}
+
+async fn an_outage_is_told_as_one_and_ends(bucket: Bucket) {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let is_away = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&is_away);
+    let front = Front::before(bucket.gateway.address(), move |_| match seen.load(Ordering::Relaxed) {
+        true => Turn::Answer(500, "application/xml", "<Error><Code>InternalError</Code></Error>"),
+        false => Turn::Pass,
+    });
+    let server = Cloakroom::start(bucket.command(&front.url(), &[]));
+    let file = bucket.file("a.jar", 1000);
+    let ticket = staged(&server, &file);
+    is_away.store(true, Ordering::Relaxed);
+    let answer = output_in_time(Command::new("curl").args([
+        "--silent",
+        "--include",
+        "--upload-file",
+        file.to_str().unwrap(),
+        &server.url("/api/v1/resources?namespace=jobs&label=app%3Da"),
+    ]));
+    let answer = String::from_utf8(answer.stdout).unwrap();
+    assert!(
+        answer.contains("503 Service Unavailable") && answer.to_lowercase().contains("retry-after"),
+        "{answer}"
+    );
+    is_away.store(false, Ordering::Relaxed);
+    assert_fetched(&ticket, &file);
+}
