@@ -1,7 +1,7 @@
 //! The calls to a bucket: how long each may take, which ones are repeated, and what is believed.
 
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -37,6 +37,9 @@ pub(super) fn to_complete(bytes: u64) -> Duration {
     PATIENCE + Duration::from_secs(bytes / SLOWEST_COPY_PER_SECOND)
 }
 
+/// A call that succeeded so short a time ago says that the next one will.
+const RECENT: Duration = Duration::from_secs(10);
+
 /// How often a call is tried.
 const ATTEMPTS: u32 = 4;
 
@@ -63,6 +66,8 @@ pub(super) struct Bucket {
     pub largest: u64,
     /// Whether the store is spoken to without TLS.
     pub is_in_clear: bool,
+    /// When a call succeeded last.
+    pub succeeded_at: Mutex<Option<Instant>>,
 }
 
 /// The attempts of one call.
@@ -114,7 +119,22 @@ impl Bucket {
             call.await.map_err(|error| self.failure(action, path, &error))
         };
         let answer = timeout(patience, authenticated).await;
-        answer.unwrap_or_else(|_| Err(self.no_answer(action, path, LATE)))
+        let answer = answer.unwrap_or_else(|_| Err(self.no_answer(action, path, LATE)));
+        if answer.is_ok() {
+            *self.succeeded_at() = Some(Instant::now());
+        }
+        answer
+    }
+
+    fn succeeded_at(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.succeeded_at.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the bucket can be read now, as far as the last calls tell. It is asked only if there was none: probes come each
+    /// second, and each request costs money.
+    pub async fn check(&self) -> Result<(), StoreError> {
+        let is_recent = self.succeeded_at().is_some_and(|at| at.elapsed() < RECENT);
+        if is_recent { Ok(()) } else { self.confirm().await }
     }
 
     /// Makes a call that may be made twice, again while that may help.
@@ -194,9 +214,11 @@ impl Bucket {
     pub async fn confirm(&self) -> Result<(), StoreError> {
         let path = self.location.stamp();
         match self.repeated("read", &path, PATIENCE, || self.api.get(&path)).await {
-            Err(failure) if !failure.is_absent_object() => Err(failure.into()),
-            _ => Ok(()),
+            Err(failure) if !failure.is_absent_object() => return Err(failure.into()),
+            // That there is no such object is an answer, too.
+            _ => *self.succeeded_at() = Some(Instant::now()),
         }
+        Ok(())
     }
 }
 

@@ -85,6 +85,6 @@ impl BlobStore for BucketStore {
     }
 
     async fn check(&self) -> Result<(), StoreError> {
-        self.0.confirm().await
+        self.0.check().await
     }
 }

@@ -1,6 +1,6 @@
 //! Buckets of S3, and of stores that speak its protocol.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use cloakroom_outbound::certificates::{TrustError, TrustedCertificates};
@@ -187,7 +187,14 @@ impl BucketStore {
             }
         }
         let api = builder.build().map_err(|_| SettingError::Client)?;
-        Ok(Self(Arc::new(Bucket { api: Arc::new(api), location, pool, largest, is_in_clear })))
+        Ok(Self(Arc::new(Bucket {
+            api: Arc::new(api),
+            location,
+            pool,
+            largest,
+            is_in_clear,
+            succeeded_at: Mutex::default(),
+        })))
     }
 }
 

@@ -5,7 +5,7 @@ use std::mem;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use cloakroom_core::resource::{BlobKey, UploadHandle};
 use cloakroom_storage::store::{Begun, BlobWriter, StoreError};
 use object_store::multipart::PartId;
@@ -13,7 +13,7 @@ use object_store::{MultipartId, ObjectStore as _, PutMode};
 use tokio::task::JoinSet;
 
 use super::calls::{Bucket, PATIENCE, to_complete, to_move};
-use super::pool::Taken;
+use super::pool::{Part, Taken};
 
 /// No store takes smaller parts, except for the last one of a blob.
 const SMALLEST_PART: u64 = 5 << 20;
@@ -24,17 +24,15 @@ const MOST_PARTS: u64 = 10_000;
 /// How many parts of an upload may be on their way. Several hide the time that a distant store takes to answer.
 const PARTS_AT_ONCE: usize = 4;
 
-/// An upload in flight. It takes memory for a whole part before the first byte of that part: so an upload that has begun a part
-/// can always send it, and uploads do not wait for each other.
+/// An upload in flight.
 struct BucketWriter {
     bucket: Arc<Bucket>,
     key: BlobKey,
     /// The id of an upload in parts; `None` if all is sent in one request.
     in_parts: Option<MultipartId>,
     part_bytes: usize,
-    part: BytesMut,
-    /// What `part` takes.
-    memory: Option<Taken>,
+    /// The part that is being filled; `None` if no byte of it has come.
+    part: Option<Part>,
     sending: JoinSet<Result<(usize, PartId), StoreError>>,
     /// The parts that were sent, in order; `None` if the answer is not there yet.
     sent: Vec<Option<PartId>>,
@@ -67,8 +65,7 @@ pub(super) async fn begin(
         key,
         in_parts,
         part_bytes: usize::try_from(part_bytes).unwrap_or(usize::MAX),
-        part: BytesMut::new(),
-        memory: None,
+        part: None,
         sending: JoinSet::new(),
         sent: Vec::new(),
         length: 0,
@@ -79,10 +76,11 @@ pub(super) async fn begin(
 impl BucketWriter {
     /// Sends the bytes that have arrived as the next part.
     async fn send_part(&mut self, id: &MultipartId) -> Result<(), StoreError> {
+        // First, because from here on the client is not waited for.
+        let (bytes, memory) = self.arrived()?;
         while self.sending.len() >= PARTS_AT_ONCE {
             self.next_answer().await?;
         }
-        let (bytes, memory) = (mem::take(&mut self.part).freeze(), self.memory.take());
         let (bucket, path, number) = (Arc::clone(&self.bucket), self.bucket.path(self.key), self.sent.len());
         let id = id.clone();
         self.sent.push(None);
@@ -95,6 +93,14 @@ impl BucketWriter {
         Ok(())
     }
 
+    /// The bytes that have arrived, and the memory that they take.
+    fn arrived(&mut self) -> Result<(Bytes, Option<Taken>), StoreError> {
+        match self.part.take() {
+            Some(part) => part.take().map(|(bytes, memory)| (bytes, Some(memory))),
+            None => Ok((Bytes::new(), None)),
+        }
+    }
+
     /// Waits for the answer to one of the parts that are on their way.
     async fn next_answer(&mut self) -> Result<(), StoreError> {
         if let Some(answered) = self.sending.join_next().await {
@@ -105,7 +111,7 @@ impl BucketWriter {
     }
 
     async fn complete(mut self, id: MultipartId) -> Result<(), StoreError> {
-        if !self.part.is_empty() || self.sent.is_empty() {
+        if self.part.is_some() || self.sent.is_empty() {
             self.send_part(&id).await?;
         }
         while !self.sending.is_empty() {
@@ -120,8 +126,8 @@ impl BucketWriter {
     }
 
     async fn put(mut self) -> Result<(), StoreError> {
+        let (bytes, _memory) = self.arrived()?;
         let (bucket, path) = (&self.bucket, self.bucket.path(self.key));
-        let bytes = mem::take(&mut self.part).freeze();
         let put = || bucket.api.put_opts(&path, bytes.clone().into(), PutMode::Create.into());
         bucket.committed("write", self.key, self.length, to_move(self.length), put).await
     }
@@ -132,19 +138,16 @@ impl BlobWriter for BucketWriter {
     async fn write(&mut self, mut bytes: Bytes) -> Result<(), StoreError> {
         self.length += bytes.len() as u64;
         while !bytes.is_empty() {
-            if self.memory.is_none() {
-                self.memory = Some(self.bucket.pool.take(self.part_bytes as u64).await);
-                self.part = BytesMut::with_capacity(self.part_bytes);
-            }
-            let room = self.part_bytes - self.part.len();
-            if room == 0 {
+            if self.in_parts.is_none() && self.length > self.part_bytes as u64 {
                 let more = format!("cannot write {}: more bytes come than were announced", self.key);
                 return Err(StoreError::Fault(more.into()));
             }
-            self.part.extend_from_slice(&bytes.split_to(bytes.len().min(room)));
-            if self.part.len() == self.part_bytes
-                && let Some(id) = self.in_parts.clone()
-            {
+            let part = match self.part.take() {
+                Some(part) => part,
+                None => self.bucket.pool.part(self.part_bytes).await,
+            };
+            let is_full = self.part.insert(part).fill(&mut bytes)?;
+            if is_full && let Some(id) = self.in_parts.clone() {
                 self.send_part(&id).await?;
             }
         }

@@ -1,3 +1,6 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use cloakroom_adapters::bucket::Pool;
 use cloakroom_core::text::chain;
 use cloakroom_storage::store::{BlobStore as _, StoreError};
@@ -14,6 +17,7 @@ pub fn trials() -> Vec<Trial> {
         wrong_credentials_are_told_without_any_secret,
         a_store_that_does_not_listen_is_unavailable,
         a_throttled_call_is_made_again,
+        probes_ask_the_bucket_only_if_no_other_call_has_succeeded,
     ]
 }
 
@@ -95,6 +99,21 @@ async fn a_store_that_does_not_listen_is_unavailable() {
     let failure = store.check().await.unwrap_err();
     assert!(matches!(failure, StoreError::Unavailable(_)), "{failure:?}");
     assert!(chain(&failure).contains("cannot be reached: Connection refused"), "{}", chain(&failure));
+}
+
+async fn probes_ask_the_bucket_only_if_no_other_call_has_succeeded() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&asked);
+    let behind = Behind::start(move |_| {
+        seen.fetch_add(1, Ordering::Relaxed);
+        Turn::Pass
+    })
+    .await;
+    let store = behind.store();
+    for _ in 0..20 {
+        store.check().await.unwrap();
+    }
+    assert_eq!(asked.load(Ordering::Relaxed), 1);
 }
 
 async fn a_throttled_call_is_made_again() {
