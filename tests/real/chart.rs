@@ -80,7 +80,10 @@ fn combinations(helm: &Helm) {
     // The component alone, for clients that know no upload token: the overlay has TLS as well.
     let nodeport: &[&str] = &["service.type=NodePort"];
     for (components, values) in [
-        (&["nodeport", "ingress", "gateway", "tls", "monitoring", "upload-auth-kubernetes"][..], &[][..]),
+        (
+            &["bucket", "nodeport", "ingress", "gateway", "tls", "monitoring", "upload-auth-kubernetes"][..],
+            &[][..],
+        ),
         (&["nodeport", "tls", "monitoring"], &[]),
         (&["namespaced", "ingress", "monitoring"], &[]),
         (&["namespaced", "upload-auth-kubernetes"], &[]),
@@ -147,7 +150,7 @@ fn runbooks(helm: &Helm) {
 
 /// One thing changed at a time.
 fn planted_differences(helm: &Helm) {
-    let files = ["nodeport", "ingress", "gateway", "monitoring", "upload-auth-kubernetes"]
+    let files = ["bucket", "nodeport", "ingress", "gateway", "monitoring", "upload-auth-kubernetes"]
         .map(|component| format!("ci/{component}-values.yaml"));
     let good = helm.render(&files, &[]);
     assert_eq!(differences(&good, &good), Vec::<String>::new());

@@ -61,7 +61,8 @@ fn planted_mistakes() {
     }
 }
 
-const ALL: [&str; 6] = ["nodeport", "ingress", "gateway", "tls", "monitoring", "upload-auth-kubernetes"];
+const ALL: [&str; 7] =
+    ["bucket", "nodeport", "ingress", "gateway", "tls", "monitoring", "upload-auth-kubernetes"];
 
 fn combine() {
     for components in [&ALL[..], &["nodeport", "tls", "monitoring"], &["namespaced", "ingress", "monitoring"]]

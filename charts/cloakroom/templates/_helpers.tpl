@@ -125,6 +125,34 @@ CronJob: batch
 - name: CLOAKROOM_PUBLIC_URL
   value: https://{{ . }}
 {{- end }}
+{{- with .Values.store }}
+{{- with .url }}
+- name: CLOAKROOM_STORE
+  value: {{ . | quote }}
+{{- end }}
+{{- with .endpoint }}
+- name: CLOAKROOM_STORE_ENDPOINT
+  value: {{ . | quote }}
+{{- end }}
+{{- with .region }}
+- name: CLOAKROOM_STORE_REGION
+  value: {{ . | quote }}
+{{- end }}
+{{- if .caSecret }}
+- name: CLOAKROOM_STORE_CA
+  value: /etc/cloakroom/store-ca/ca.crt
+{{- end }}
+{{- if .existingSecret }}
+{{- $secret := .existingSecret }}
+{{- range list "AWS_ACCESS_KEY_ID" "AWS_SECRET_ACCESS_KEY" }}
+- name: {{ . }}
+  valueFrom:
+    secretKeyRef:
+      name: {{ $secret | quote }}
+      key: {{ . }}
+{{- end }}
+{{- end }}
+{{- end }}
 {{- if include "cloakroom.tlsSecret" . }}
 - name: CLOAKROOM_TLS_CERT
   value: /etc/cloakroom/tls/tls.crt

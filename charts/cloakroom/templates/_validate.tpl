@@ -18,6 +18,11 @@
 {{- $wrong = append $wrong "tls.certManager.issuerRef is missing: name the issuer that signs the certificate, such as { name: my-ca, kind: ClusterIssuer }" -}}
 {{- end -}}
 {{- end -}}
+{{- with .Values.store -}}
+{{- if and (or .endpoint .region .existingSecret .caSecret) (not .url) -}}
+{{- $wrong = append $wrong "store.url is missing: set it to the bucket and a prefix in it, such as s3://team/cloakroom" -}}
+{{- end -}}
+{{- end -}}
 {{- range $name, $values := dict "ingress" .Values.ingress "gateway" .Values.gateway -}}
 {{- if and $values.enabled (not $values.host) -}}
 {{- $wrong = append $wrong (printf "%s.host is missing: set it to the name by which clients reach the server, such as cloakroom.example.com" $name) -}}

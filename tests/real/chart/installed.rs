@@ -31,7 +31,7 @@ pub async fn the_real_definitions_accept_what_is_rendered(plane: &ControlPlane) 
         }
         for version in Helm::VERSIONS {
             let helm = Helm::new(version).release("definitions").at(plane.admin_kubeconfig(), namespace);
-            let files = ["nodeport", "ingress", "gateway", "monitoring", "upload-auth-kubernetes"]
+            let files = ["bucket", "nodeport", "ingress", "gateway", "monitoring", "upload-auth-kubernetes"]
                 .map(|overlay| format!("ci/{overlay}-values.yaml"));
             for values in [
                 &[][..],

@@ -39,9 +39,9 @@ impl Rendered {
         &self.pod()["containers"][0]
     }
 
-    /// Names and values of the container's environment.
+    /// Names and values of the container's environment, without those that come from Secrets.
     pub fn environment(&self) -> Vec<(String, String)> {
-        let pairs = list(&self.container()["env"]).iter();
+        let pairs = list(&self.container()["env"]).iter().filter(|pair| pair["valueFrom"].is_null());
         pairs.map(|pair| (text(&pair["name"]).to_owned(), text(&pair["value"]).to_owned())).collect()
     }
 

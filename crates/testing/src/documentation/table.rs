@@ -155,6 +155,12 @@ pub const TABLE: &[Row] = &[
     row(CI, "GitLab CI", "run:", By::Test("tests/real/pages/member.rs")),
     row(CI, "When a job is cancelled", "./cloakroom", By::Member),
     row(BUCKETS, "Begin", "export AWS_ACCESS_KEY_ID", By::Test("tests/real/buckets.rs")),
+    row(
+        BUCKETS,
+        "In Kubernetes",
+        "kubectl create secret",
+        By::None("it is for a store of the reader; `tests/real/chart.rs` renders what uses the Secret"),
+    ),
     row(BUCKETS, "Credentials", "{", By::None("it is for AWS, which cannot be had here")),
     row(CLIENTS, "stage", "$ ", By::Reader),
     row(CLIENTS, "The ticket", "{", By::Text),
