@@ -134,7 +134,9 @@ async fn the_commands_of_the_page_begin_a_server_at_a_store_with_tls(bucket: Buc
     let output = output_in_time(&mut typed(check));
     let said = stderr(&output);
     assert!(
-        !output.status.success() && said.contains("no CA has signed") && said.contains("--store-ca"),
+        !output.status.success()
+            && said.contains("not signed by a CA that is trusted here")
+            && said.contains("--store-ca"),
         "{said}"
     );
     let output = output_in_time(typed(check).env("CLOAKROOM_STORE_CA", &pem.ca));

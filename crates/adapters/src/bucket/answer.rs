@@ -1,5 +1,5 @@
-//! What the answers of a store mean. Texts of the library have URLs with queries, and bodies of refusals have parts of
-//! credentials. None of them leaves this file: an error has the action, the object, the status and the store's own code.
+//! Turns failed calls into errors. The library's texts contain URLs with signatures, and a refusal's body contains parts of
+//! the credentials. So an error has only the action, the object, the status and the store's own code.
 
 use std::error::Error as StdError;
 use std::fmt::{self, Display, Formatter};
@@ -8,16 +8,16 @@ use cloakroom_storage::store::StoreError;
 use hyper::http::{HeaderMap, StatusCode};
 use object_store::client::{HttpError, HttpErrorKind};
 
-/// What a store has done whose answer ends early.
+/// Says of a store that its answer has ended early.
 pub(super) const BROKEN: &str = "broke the connection";
 
-/// What a store has done whose answer is not there after a long wait.
+/// Says of a store that its answer did not come.
 pub(super) const LATE: &str = "did not answer in time";
 
 /// Codes that say that the store takes no further call at the moment.
 const THROTTLING: [&str; 4] = ["RequestLimitExceeded", "ServerBusy", "SlowDown", "TooManyRequests"];
 
-/// Codes that say that a request did not come whole, with a status as if it were wrong.
+/// Codes for a request that did not arrive whole. Their status is 400, but the request was not wrong.
 const UNFINISHED: [&str; 2] = ["IncompleteBody", "RequestTimeout"];
 
 /// Codes that say that the credentials are not accepted, with any status.
@@ -32,7 +32,7 @@ const OF_THE_BUCKET: [&str; 5] = [
     "TemporaryRedirect",
 ];
 
-/// Codes that say that the bucket has no such object, and so that there is a bucket.
+/// Codes for a missing object in a bucket that exists.
 const OF_AN_ABSENT_OBJECT: [&str; 2] = ["BlobNotFound", "NoSuchKey"];
 
 /// Codes that say that the bucket has no room.
@@ -62,7 +62,7 @@ pub(super) enum Reason {
 /// A reason, and who is to blame for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Trouble {
-    /// The host that was asked, if it is none of the store's but one that gives out credentials.
+    /// The host that gives out credentials, if the trouble is there and not at the store.
     pub host: Option<String>,
     pub reason: Reason,
 }
@@ -133,7 +133,7 @@ impl Display for Trouble {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let who = match &self.host {
             Some(host) => {
-                f.write_str("no credentials: ")?;
+                f.write_str("no credentials (docs/buckets.md says where they may be): ")?;
                 host.as_str()
             }
             None => "the store",

@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::answer::{Failure, LATE};
 use super::{Location, Pool};
 
-/// How long the store may take for a call. Its first failure is this long ago at most when it is tried again.
+/// How long the store may take for a call. A call is not tried again when its first failure is longer ago.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How slowly the bytes of a call may go.
@@ -52,8 +52,8 @@ const BACKOFF: Backoff = Backoff {
 /// What all kinds of buckets can do.
 #[async_trait]
 pub(super) trait Api: ObjectStore + MultipartStore + PaginatedListStore {
-    /// Gets the credentials for the next call, unless they are there. A failure here is told as what it is: without it, one
-    /// would come out of the call as if the store had failed.
+    /// Gets the credentials for the next call, unless they are there. It is a step of its own, so that an error says whether the
+    /// credentials or the store failed.
     async fn authenticate(&self) -> object_store::Result<()>;
 }
 
@@ -209,8 +209,8 @@ impl Bucket {
         }
     }
 
-    /// Confirms that there is a bucket and that it can be read, which some answers leave open: one to HEAD has no code, and a missing
-    /// bucket is answered as a missing object is.
+    /// Confirms that the bucket exists and can be read. A 404 alone does not say that: a missing bucket gives it as well, and the
+    /// answer to HEAD has no code.
     pub async fn confirm(&self) -> Result<(), StoreError> {
         let path = self.location.stamp();
         match self.repeated("read", &path, PATIENCE, || self.api.get(&path)).await {

@@ -110,7 +110,7 @@ fn why(error: &HttpError) -> String {
     if let Some(rustls::Error::InvalidCertificate(why)) = find(error) {
         return match why {
             CertificateError::UnknownIssuer => {
-                "has a certificate that no CA has signed which is trusted here (--store-ca)".to_owned()
+                "has a certificate that is not signed by a CA that is trusted here (--store-ca)".to_owned()
             }
             why => format!("has a certificate that is not accepted: {why}"),
         };

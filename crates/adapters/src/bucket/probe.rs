@@ -27,15 +27,15 @@ pub enum ProbeError {
     },
     /// The store replaces an object that must not be replaced.
     #[error(
-        "{0} ignores the condition of a request (If-None-Match: *), by which two servers keep out of each other's way: use a store \
-         that holds it"
+        "{0} ignores the condition of a request (If-None-Match: *), and without it two servers could use the same bundles: use a store \
+         that checks it"
     )]
     Condition(String),
     /// The store returns other bytes than were written, or does not list them.
     #[error("{0} does not have what was written to it a moment ago: use a store with strong consistency")]
     Consistency(String),
     /// The store failed in another way.
-    #[error("{store} cannot be used")]
+    #[error("trying {store} failed")]
     Store {
         /// The store.
         store: String,

@@ -134,7 +134,7 @@ const PAIRS: [(&str, &str); 5] = [
     ("AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"),
 ];
 
-/// Variables each of which is enough for credentials, with the one that it needs.
+/// Variables that give credentials, together with those that they need.
 const WAYS: [&str; 4] = [
     "AWS_ACCESS_KEY_ID",
     "AWS_WEB_IDENTITY_TOKEN_FILE",

@@ -69,15 +69,20 @@ impl Behind {
 }
 
 fn store(endpoint: &str, secret_key: &str, pool: Pool) -> BucketStore {
+    let key = [("AWS_ACCESS_KEY_ID", ACCESS_KEY), ("AWS_SECRET_ACCESS_KEY", secret_key)];
+    store_by(endpoint, pool, &key)
+}
+
+/// With these variables in place of the environment.
+fn store_by(endpoint: &str, pool: Pool, variables: &[(&str, &str)]) -> BucketStore {
     let location = Location::parse(&format!("s3://{BUCKET}/prefix")).unwrap();
     let options =
         S3Options { endpoint: Some(endpoint.to_owned()), allows_http: true, ..S3Options::default() };
-    let variables = |name: &str| match name {
-        "AWS_ACCESS_KEY_ID" => Some(ACCESS_KEY.to_owned()),
-        "AWS_SECRET_ACCESS_KEY" => Some(secret_key.to_owned()),
-        _ => None,
+    let value = |name: &str| {
+        let found = variables.iter().find(|(variable, _)| *variable == name);
+        found.map(|(_, value)| (*value).to_owned())
     };
-    BucketStore::in_s3(location, &options, &variables, pool, 1 << 30).unwrap()
+    BucketStore::in_s3(location, &options, &value, pool, 1 << 30).unwrap()
 }
 
 /// A script that has this turn for the first `times` requests that `concerns`.

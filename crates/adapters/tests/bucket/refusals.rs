@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use cloakroom_adapters::bucket::Pool;
 use cloakroom_core::text::chain;
 use cloakroom_storage::store::{BlobStore as _, StoreError};
-use cloakroom_testing::front::Turn;
-use cloakroom_testing::s3_gateway::{ACCESS_KEY, SECRET_KEY};
+use cloakroom_testing::front::{Front, Turn};
+use cloakroom_testing::s3_gateway::{ACCESS_KEY, S3Gateway, SECRET_KEY};
 use libtest_mimic::Trial;
 
-use super::{Behind, download, first, is_blob, new_key, noise, store, trials, upload};
+use super::{Behind, download, first, is_blob, new_key, noise, store, store_by, trials, upload};
 
 pub fn trials() -> Vec<Trial> {
     trials![
@@ -16,6 +16,8 @@ pub fn trials() -> Vec<Trial> {
         a_missing_bucket_is_no_missing_blob,
         wrong_credentials_are_told_without_any_secret,
         a_store_that_does_not_listen_is_unavailable,
+        a_service_that_gives_no_credentials_is_named_and_not_the_store,
+        credentials_of_a_pod_are_fetched,
         a_throttled_call_is_made_again,
         probes_ask_the_bucket_only_if_no_other_call_has_succeeded,
     ]
@@ -114,6 +116,47 @@ async fn probes_ask_the_bucket_only_if_no_other_call_has_succeeded() {
         store.check().await.unwrap();
     }
     assert_eq!(asked.load(Ordering::Relaxed), 1);
+}
+
+async fn a_service_that_gives_no_credentials_is_named_and_not_the_store() {
+    let gateway = S3Gateway::start().await;
+    let service = Front::before(gateway.address(), |_| Turn::Answer(403, "text/plain", "no role"));
+    let store = store_by(
+        &gateway.url(),
+        Pool::new(1 << 20),
+        &[("AWS_EC2_METADATA_SERVICE_ENDPOINT", &service.url())],
+    );
+    let failures =
+        [store.check().await.unwrap_err(), upload(&store, new_key(), Some(4), &noise(4)).await.unwrap_err()];
+    for failure in failures {
+        assert!(matches!(failure, StoreError::Unavailable(_)), "{failure:?}");
+        let told = chain(&failure);
+        assert!(told.contains("no credentials") && told.contains("127.0.0.1 answered 403"), "{told}");
+    }
+}
+
+/// As EKS Pod Identity gives them: by an address and a token in a file.
+async fn credentials_of_a_pod_are_fetched() {
+    let gateway = S3Gateway::start().await;
+    let answer = serde_json::json!({
+        "AccessKeyId": ACCESS_KEY, "SecretAccessKey": SECRET_KEY, "Token": "", "Expiration": "2100-01-01T00:00:00Z",
+    });
+    let answer = answer.to_string().leak();
+    let service = Front::before(gateway.address(), |_| Turn::Answer(200, "application/json", answer));
+    let folder = tempfile::tempdir().unwrap();
+    let token = folder.path().join("token");
+    std::fs::write(&token, "token-of-the-pod").unwrap();
+    let store = store_by(
+        &gateway.url(),
+        Pool::new(1 << 20),
+        &[
+            ("AWS_CONTAINER_CREDENTIALS_FULL_URI", &service.url()),
+            ("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", token.to_str().unwrap()),
+        ],
+    );
+    let (key, bytes) = (new_key(), noise(4));
+    upload(&store, key, Some(4), &bytes).await.unwrap();
+    assert_eq!(download(&store, key, 4).await.unwrap(), bytes);
 }
 
 async fn a_throttled_call_is_made_again() {
