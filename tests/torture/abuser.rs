@@ -127,10 +127,11 @@ fn upload(token: &str, query: &str, headers: &str) -> String {
     )
 }
 
-/// Stages what some abuses download.
-async fn staged(server: SocketAddr, token: &str, secrets: &Secrets) -> (String, String) {
-    let head = upload(token, "label=app%3Dabuser", &format!("Content-Length: {BUNDLE_BYTES}\r\n"));
-    let mut connection = Connection::open(address(0), server).await.unwrap();
+/// Stages what some abuses download, for a pod of the abuser that exists. Returns id and secret.
+pub async fn staged(tenants: &TwoTenants, server: &Server, secrets: &Secrets) -> (String, String) {
+    let head =
+        upload(&tenants.abuser_token, "label=app%3Dabuser", &format!("Content-Length: {BUNDLE_BYTES}\r\n"));
+    let mut connection = Connection::open(address(0), server.address()).await.unwrap();
     connection.send(head).await.unwrap();
     let answer = connection.ask(vec![7; BUNDLE_BYTES]).await.unwrap();
     secrets.keep_ticket(&answer).unwrap_or_else(|| panic!("{}", answer.outcome()))
@@ -148,17 +149,15 @@ pub struct Attack {
 }
 
 impl Attack {
-    pub async fn begin(
+    /// `bundle` is what some abuses download.
+    pub fn begin(
         abuses: &'static [Abuse],
         tenants: &'static TwoTenants,
         server: &Server,
         secrets: &Arc<Secrets>,
+        bundle: &(String, String),
     ) -> Self {
         let mut attack = Self { under_way: Vec::new(), hands: JoinSet::new() };
-        if abuses.is_empty() {
-            return attack;
-        }
-        let bundle = staged(server.address(), &tenants.abuser_token, secrets).await;
         for abuse in abuses {
             let abuser = Arc::new(Abuser {
                 server: server.address(),

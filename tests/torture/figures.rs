@@ -13,6 +13,8 @@ pub enum Direction {
 /// One request of the honest load.
 pub struct Record {
     pub direction: Direction,
+    /// When it was due, from the beginning of the round.
+    pub due: Duration,
     /// From the time that it was due, so that waiting counts.
     pub result: Result<Duration, String>,
     /// How often it was told to come again, or its connection broke.
@@ -33,6 +35,13 @@ impl Measured {
     /// Why requests failed.
     pub fn failures(&self) -> Vec<&str> {
         self.0.iter().filter_map(|record| record.result.as_ref().err().map(String::as_str)).collect()
+    }
+
+    /// The request that took longest: it tells a stall at the beginning from one in the middle.
+    fn slowest(&self, direction: Direction) -> Option<(Duration, Duration)> {
+        let of_it = self.0.iter().filter(|record| record.direction == direction);
+        let times = of_it.filter_map(|record| Some((*record.result.as_ref().ok()?, record.due)));
+        times.max_by_key(|(took, _)| *took)
     }
 
     pub fn retries(&self) -> u32 {
@@ -57,8 +66,13 @@ impl fmt::Display for Figures {
 impl fmt::Display for Measured {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (name, direction) in [("uploads", Direction::Upload), ("downloads", Direction::Download)] {
-            match self.figures(direction) {
-                Some(figures) => write!(f, "{name} {figures}, ")?,
+            match self.figures(direction).zip(self.slowest(direction)) {
+                Some((figures, (took, due))) => write!(
+                    f,
+                    "{name} {figures} (at most {} ms, of one that was due after {:.1} s), ",
+                    took.as_millis(),
+                    due.as_secs_f64()
+                )?,
                 None => write!(f, "{name} none, ")?,
             }
         }
@@ -80,10 +94,19 @@ pub fn median(mut values: Vec<Duration>) -> Option<Duration> {
 
 /// By nearest rank, of what succeeded.
 pub fn figures_are_those_of_the_requests_that_succeeded() {
-    let record =
-        |ms| Record { direction: Direction::Upload, result: Ok(Duration::from_millis(ms)), retries: 1 };
+    let record = |ms| Record {
+        direction: Direction::Upload,
+        due: Duration::ZERO,
+        result: Ok(Duration::from_millis(ms)),
+        retries: 1,
+    };
     let mut measured = Measured((1..=200).rev().map(record).collect());
-    measured.0.push(Record { direction: Direction::Upload, result: Err("why".to_owned()), retries: 0 });
+    measured.0.push(Record {
+        direction: Direction::Upload,
+        due: Duration::ZERO,
+        result: Err("why".to_owned()),
+        retries: 0,
+    });
     let figures = measured.figures(Direction::Upload).unwrap();
     assert_eq!((figures.median.as_millis(), figures.p99.as_millis()), (100, 198));
     assert_eq!((measured.failures(), measured.retries()), (vec!["why"], 200));

@@ -75,7 +75,7 @@ impl Honest {
     /// Stages what the first downloads fetch.
     pub async fn fill_the_stock(self: &Arc<Self>) {
         for _ in 0..STOCK {
-            let record = Arc::clone(self).request(Direction::Upload, Instant::now()).await;
+            let record = Arc::clone(self).request(Direction::Upload, Instant::now(), Duration::ZERO).await;
             record.result.unwrap();
         }
     }
@@ -91,8 +91,8 @@ impl Honest {
         let mut requests = JoinSet::new();
         for second in 0..seconds {
             for (offset_ms, direction) in SCHEDULES {
-                let due = begin + Duration::from_millis(second * 1000 + offset_ms);
-                requests.spawn(Arc::clone(self).request(direction, due));
+                let due = Duration::from_millis(second * 1000 + offset_ms);
+                requests.spawn(Arc::clone(self).request(direction, begin, due));
             }
         }
         Measured(requests.join_all().await)
@@ -117,7 +117,9 @@ impl Honest {
         }
     }
 
-    async fn request(self: Arc<Self>, direction: Direction, due: Instant) -> Record {
+    /// Makes a request that is due so long after the beginning of the round.
+    async fn request(self: Arc<Self>, direction: Direction, begin: Instant, after: Duration) -> Record {
+        let due = begin + after;
         sleep_until(due).await;
         let (mut retries, mut why) = (0, "nothing came back".to_owned());
         let result = loop {
@@ -139,7 +141,7 @@ impl Honest {
                 }
             }
         };
-        Record { direction, result, retries }
+        Record { direction, due: after, result, retries }
     }
 
     async fn upload(&self) -> Result<(), Trouble> {

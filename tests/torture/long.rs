@@ -33,8 +33,9 @@ pub fn trials() -> Vec<Trial> {
 
 /// Two servers, of which one is never abused: what a round leaves behind counts in the next ones of the other.
 async fn compare(abuses: &'static [Abuse], seconds: u64) {
-    let quiet = Field::new(tenants().await, SIZE_BYTES, &[]).await;
-    let abused = Field::new(tenants().await, SIZE_BYTES, &[]).await;
+    let flags = if let [alone] = abuses { alone.flags } else { &[] };
+    let quiet = Field::new(tenants().await, SIZE_BYTES, flags).await;
+    let abused = Field::new(tenants().await, SIZE_BYTES, flags).await;
     let (mut without, mut with, mut complaints) = (Vec::new(), Vec::new(), Vec::new());
     for number in 1..=ROUNDS {
         for (name, field, abuses, rounds) in

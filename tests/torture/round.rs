@@ -7,7 +7,7 @@ use std::time::Duration;
 use cloakroom_testing::wait::until;
 use tokio::task::JoinSet;
 
-use crate::abuser::Attack;
+use crate::abuser::{Attack, staged};
 use crate::abuses::Abuse;
 use crate::figures::Measured;
 use crate::honest::Honest;
@@ -27,6 +27,8 @@ pub struct Field {
     pub server: Arc<Server>,
     pub honest: Arc<Honest>,
     pub secrets: Arc<Secrets>,
+    /// Id and secret of the bundle that the abuser downloads. It is staged while the abuser has room.
+    bundle: (String, String),
 }
 
 /// How much of what must be so is known to hold beside others.
@@ -51,12 +53,13 @@ impl Field {
         let server = Arc::new(Server::start(tenants, flags));
         let honest = Honest::new(&server, &tenants.honest_token, size_bytes, &secrets);
         honest.fill_the_stock().await;
-        Self { tenants, server, honest, secrets }
+        let bundle = staged(tenants, &server, &secrets).await;
+        Self { tenants, server, honest, secrets, bundle }
     }
 
     /// One round. `abuses` may be none.
     pub async fn round(&self, abuses: &'static [Abuse], beside: Beside, seconds: u64) -> Round {
-        let attack = Attack::begin(abuses, self.tenants, &self.server, &self.secrets).await;
+        let attack = Attack::begin(abuses, self.tenants, &self.server, &self.secrets, &self.bundle);
         let mut complaints = attack.until_in_effect(beside).await;
         let probes = Probes::begin(&self.server);
         let measured = self.honest.load(seconds).await;

@@ -1,5 +1,6 @@
 //! Clients that keep the server waiting, and the server that keeps itself waiting.
 
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use cloakroom_server::http::PaceLimits;
@@ -8,6 +9,7 @@ use cloakroom_testing::wire::{Wire, download_request, upload_head};
 use futures_util::StreamExt as _;
 use sqlx::Connection as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
+use tokio::net::TcpSocket;
 
 use crate::support::TestApp;
 use crate::support::app::{Options, problem};
@@ -135,6 +137,35 @@ async fn assert_cut_off(app: &TestApp, mut wire: Wire) {
     // A reset or an end, but not the whole bundle.
     let _ = tokio::io::AsyncReadExt::read_to_end(&mut wire.0, &mut buffer).await;
     assert!(buffer.len() < LARGE, "all was sent");
+}
+
+#[tokio::test]
+async fn little_waits_in_the_kernel_for_a_client_that_does_not_read() {
+    let app = that_waits(LONG).await;
+    let ticket = app.stage(vec![7; LARGE]).await;
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4 << 10).unwrap();
+    let mut wire = Wire(socket.connect(app.address).await.unwrap());
+    wire.send(download_request(&ticket)).await;
+    let client = wire.0.local_addr().unwrap();
+    let (mut waiting, mut unchanged) = (0, 0);
+    until_true("the server waits for its client", || {
+        let now = waiting_bytes(app.address, client);
+        unchanged = if now == waiting { unchanged + 1 } else { 0 };
+        waiting = now;
+        waiting > 0 && unchanged == 20
+    })
+    .await;
+    assert!(waiting < 1 << 20, "{waiting} bytes wait in the kernel");
+}
+
+/// How many bytes the kernel keeps of what the server has written to that client.
+fn waiting_bytes(server: SocketAddr, client: SocketAddr) -> usize {
+    let table = std::fs::read_to_string("/proc/self/net/tcp").unwrap();
+    let ends = [server, client].map(|end| format!(":{:04X}", end.port()));
+    let mut connections = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let found = connections.find(|fields| fields[1].ends_with(&ends[0]) && fields[2].ends_with(&ends[1]));
+    found.map_or(0, |fields| usize::from_str_radix(fields[4].split_once(':').unwrap().0, 16).unwrap())
 }
 
 #[tokio::test]
