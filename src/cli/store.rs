@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 
 use cloakroom_core::secret_text::SecretText;
 use cloakroom_core::size::ByteSize;
+use cloakroom_storage::copies::{CopyName, NotACopyName};
 
 /// How a bucket is named in addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -15,6 +16,15 @@ pub enum AddressingChoice {
     Virtual,
     /// `https://HOST/BUCKET/KEY`
     Path,
+}
+
+/// Which copy of the ledger the server begins with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RestoreChoice {
+    /// The newest one.
+    Latest,
+    /// The one of that name.
+    Copy(CopyName),
 }
 
 #[derive(Debug, Args)]
@@ -47,9 +57,23 @@ pub struct StoreArgs {
     #[arg(long, env = "CLOAKROOM_STORE_ALLOW_HTTP", value_parser = BoolishValueParser::new(), requires = "store")]
     pub store_allow_http: bool,
 
+    /// If there is no ledger in --data-dir, begin with a copy that the bucket has: latest, or a name such as 2026-01-31T12-00-00Z
+    /// [default: none]
+    #[arg(long, env = "CLOAKROOM_RESTORE_LEDGER", value_name = "COPY", value_parser = restore_choice, requires = "store")]
+    pub restore_ledger: Option<RestoreChoice>,
+
     /// Memory for all transfers to and from the bucket together
     #[arg(long, env = "CLOAKROOM_STORE_MEMORY", value_name = "SIZE", default_value = "128MiB")]
     pub store_memory: ByteSize,
+}
+
+fn restore_choice(text: &str) -> Result<RestoreChoice, String> {
+    match text {
+        "latest" => Ok(RestoreChoice::Latest),
+        name => {
+            name.parse().map(RestoreChoice::Copy).map_err(|error: NotACopyName| format!("{error}, or latest"))
+        }
+    }
 }
 
 /// A text that no error of the command line shows, because it may have a key in it.

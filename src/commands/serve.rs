@@ -1,6 +1,7 @@
 //! `cloakroom serve`: resolves the settings, starts the rooms from the bottom up, and serves until a signal stops it.
 
 mod cluster;
+mod copies;
 mod descriptors;
 mod limits;
 mod reload;
@@ -28,6 +29,7 @@ use cloakroom_server::assembly::NotClosed;
 use cloakroom_server::descriptors::Allotment;
 use cloakroom_server::http::Edge;
 use cloakroom_server::shutdown::Shutdown;
+use copies::Copies;
 use reload::Files;
 use settings::ServeSettings;
 use sockets::Sockets;
@@ -88,7 +90,7 @@ async fn serve(
         () = shutdown.requested() => None,
     };
     let mut replaced = None;
-    if let Some(Started { server, local_admin, place, lock }) = started {
+    if let Some(Started { server, local_admin, place, lock, copies }) = started {
         for line in announcement {
             tracing::info!("{line}");
         }
@@ -103,6 +105,7 @@ async fn serve(
                 replaced = Some(lost);
                 // The requests that met this still get their answers: 503, and not a broken connection.
                 shutdown.request();
+                let shutdown = shutdown.clone();
                 tokio::spawn(async move {
                     tokio::time::sleep(LAST_ANSWERS).await;
                     shutdown.hurry();
@@ -115,8 +118,11 @@ async fn serve(
         } else {
             tracing::warn!("transfers in flight were cut off: unfinished uploads leave nothing behind");
         }
+        let copies = copies.map(Copies::stop);
         if let Err(NotClosed) = server.close().await {
             tracing::warn!("the ledger did not close in time; it recovers at the next start");
+        } else if let Some(copies) = copies.filter(|_| replaced.is_none()) {
+            copies.make(&shutdown).await;
         }
         drop((local_admin, lock));
     }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
 
 use cloakroom_testing::documentation::block;
 use cloakroom_testing::front::{Front, Turn};
@@ -29,7 +30,8 @@ pub fn trials() -> Vec<Trial> {
         another_ledger_or_another_prefix_is_refused_before_anything_is_changed,
         a_check_says_what_is_missing,
         no_secret_is_told_of_a_bucket,
-        an_outage_is_told_as_one_and_ends,
+        a_bucket_that_fails_is_told_counted_and_waited_for,
+        a_server_that_lost_its_ledger_begins_with_a_copy,
     ]
 }
 
@@ -54,10 +56,15 @@ impl Bucket {
 
     /// `cloakroom serve` with the bucket. `endpoint` is where the gateway is reached.
     fn command(&self, endpoint: &str, more: &[&str]) -> Command {
+        let store = format!("s3://{BUCKET}/cloakroom");
+        let store = ["--store", &store, "--store-endpoint", endpoint];
+        self.serve_with(store.into_iter().chain(more.iter().copied()))
+    }
+
+    fn serve_with<'a>(&self, arguments: impl Iterator<Item = &'a str>) -> Command {
         let mut command = command();
-        command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(self.data_dir());
-        command.args(["--store", &format!("s3://{BUCKET}/cloakroom"), "--store-endpoint", endpoint]);
-        command.arg("--store-allow-http").args(more);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--store-allow-http", "--data-dir"]);
+        command.arg(self.data_dir()).args(arguments);
         command.env("AWS_ACCESS_KEY_ID", ACCESS_KEY).env("AWS_SECRET_ACCESS_KEY", SECRET_KEY);
         command
     }
@@ -70,6 +77,11 @@ impl Bucket {
         let path = self.folder.path().join(name);
         std::fs::write(&path, (0..bytes).map(|at| (at / 255 + at) as u8).collect::<Vec<u8>>()).unwrap();
         path
+    }
+
+    /// What happens to a volume.
+    fn lose_the_volume(&self) {
+        std::fs::remove_dir_all(self.data_dir()).unwrap();
     }
 
     /// The names of the objects below the prefix.
@@ -269,31 +281,114 @@ async fn no_secret_is_told_of_a_bucket(bucket: Bucket) {
     assert!(code == Some(0) && said.contains(&format!("in s3://{BUCKET}/cloakroom")), "{said}");
 }
 
-async fn an_outage_is_told_as_one_and_ends(bucket: Bucket) {
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicBool, Ordering};
-    let is_away = Arc::new(AtomicBool::new(false));
-    let seen = Arc::clone(&is_away);
-    let front = Front::before(bucket.gateway.address(), move |_| match seen.load(Ordering::Relaxed) {
-        true => Turn::Answer(500, "application/xml", "<Error><Code>InternalError</Code></Error>"),
-        false => Turn::Pass,
-    });
+async fn a_bucket_that_fails_is_told_counted_and_waited_for(bucket: Bucket) {
+    const XML: &str = "application/xml";
+    let failures = [
+        (Turn::Answer(500, XML, "<Error><Code>InternalError</Code></Error>"), "unavailable"),
+        (Turn::Answer(403, XML, "<Error><Code>AccessDenied</Code></Error>"), "denied"),
+    ];
+    let failing = Arc::new(Mutex::new(None));
+    let seen = Arc::clone(&failing);
+    let front = Front::before(bucket.gateway.address(), move |_| seen.lock().unwrap().unwrap_or(Turn::Pass));
     let server = Cloakroom::start(bucket.command(&front.url(), &[]));
     let file = bucket.file("a.jar", 1000);
     let ticket = staged(&server, &file);
-    is_away.store(true, Ordering::Relaxed);
-    let answer = output_in_time(Command::new("curl").args([
-        "--silent",
-        "--include",
-        "--upload-file",
-        file.to_str().unwrap(),
-        &server.url("/api/v1/resources?namespace=jobs&label=app%3Da"),
-    ]));
-    let answer = String::from_utf8(answer.stdout).unwrap();
-    assert!(
-        answer.contains("503 Service Unavailable") && answer.to_lowercase().contains("retry-after"),
-        "{answer}"
-    );
-    is_away.store(false, Ordering::Relaxed);
-    assert_fetched(&ticket, &file);
+    for (failure, outcome) in failures {
+        *failing.lock().unwrap() = Some(failure);
+        let upload = server.url("/api/v1/resources?namespace=jobs&label=app%3Da");
+        for answer in [curl(&["--upload-file", file.to_str().unwrap(), &upload]), download(&ticket)] {
+            assert!(answer.contains("503 Service Unavailable"), "{outcome}: {answer}");
+            assert!(answer.to_lowercase().contains("\nretry-after: "), "{outcome}: {answer}");
+        }
+        let metrics = curl(&[&server.url("/metrics")]);
+        for call in ["get", "put"] {
+            let count = format!("cloakroom_store_requests_total{{call=\"{call}\",outcome=\"{outcome}\"}} ");
+            assert!(metrics.contains(&count), "{metrics}");
+        }
+        *failing.lock().unwrap() = None;
+        assert_fetched(&ticket, &file);
+    }
+    for secret in [ACCESS_KEY, SECRET_KEY] {
+        assert!(!server.log().contains(secret), "{}", server.log());
+    }
+}
+
+async fn a_server_that_lost_its_ledger_begins_with_a_copy(bucket: Bucket) {
+    let (first, second) = (bucket.file("a.jar", 1000), bucket.file("b.jar", 1000));
+    let mut server = bucket.serve();
+    // The one of a new ledger is made while it is in use.
+    server.wait_for_log("a copy of the ledger is in the bucket");
+    let early = staged(&server, &first);
+    server.signal("TERM");
+    assert!(server.wait().success(), "{}", server.log());
+    let copies = copies(&bucket);
+    assert_eq!(copies.len(), 2, "{}", server.log());
+    let secret = serde_json::from_str::<serde_json::Value>(&early).unwrap()["resourceSecret"].clone();
+    for copy in &copies {
+        let bytes = std::fs::read(bucket.gateway.objects().join("cloakroom/ledger").join(copy)).unwrap();
+        assert!(!String::from_utf8_lossy(&bytes).contains(secret.as_str().unwrap()), "a secret is in a copy");
+    }
+    bucket.lose_the_volume();
+    let refused = output_in_time(&mut bucket.command(&bucket.gateway.url(), &[]));
+    assert!(stderr(&refused).contains("start with --restore-ledger latest"), "{}", stderr(&refused));
+    let unknown = ["--restore-ledger", "2026-01-31T12-00-00Z"];
+    let refused = output_in_time(&mut bucket.command(&bucket.gateway.url(), &unknown));
+    assert!(stderr(&refused).contains(copies[0].trim_end_matches(".db")), "{}", stderr(&refused));
+
+    // Nothing has happened since the last copy.
+    let page = block("docs/buckets.md", "Copies of the ledger", "cloakroom serve");
+    let page = page.trim().replace("s3://team/cloakroom", &format!("s3://{BUCKET}/cloakroom"));
+    let page = page.replace("https://s3.example.com", &bucket.gateway.url());
+    let server = Cloakroom::start(bucket.serve_with(page.split(' ').skip(2)));
+    assert_fetched(&at(&early, &server), &first);
+    assert_eq!(is_behind(&server), "0");
+    let late = staged(&server, &second);
+    server.kill();
+    bucket.lose_the_volume();
+    let server = Cloakroom::start(bucket.command(&bucket.gateway.url(), &["--restore-ledger", "latest"]));
+    assert_fetched(&at(&early, &server), &first);
+    assert!(download(&at(&late, &server)).contains("404 Not Found"));
+    assert_eq!((is_behind(&server).as_str(), bucket.objects().len()), ("1", 2));
+    // The flag does nothing while there is a ledger.
+    server.kill();
+    let server = Cloakroom::start(bucket.command(&bucket.gateway.url(), &["--restore-ledger", "latest"]));
+    assert_eq!(is_behind(&server), "1");
+    let mut resume = command();
+    resume.arg("resume-deletions").arg("--data-dir").arg(bucket.data_dir());
+    assert!(output_in_time(&mut resume).status.success());
+    assert_eq!(is_behind(&server), "0");
+    server.kill();
+
+    bucket.lose_the_volume();
+    let empty = copies[0].trim_end_matches(".db");
+    let server = Cloakroom::start(bucket.command(&bucket.gateway.url(), &["--restore-ledger", empty]));
+    assert!(download(&at(&early, &server)).contains("404 Not Found"));
+    assert_eq!((is_behind(&server).as_str(), bucket.objects().len()), ("1", 2));
+}
+
+/// The copies of the ledger in the bucket, the oldest first.
+fn copies(bucket: &Bucket) -> Vec<String> {
+    let folder = std::fs::read_dir(bucket.gateway.objects().join("cloakroom/ledger")).unwrap();
+    let mut names: Vec<String> =
+        folder.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort_unstable();
+    names
+}
+
+fn is_behind(server: &Cloakroom) -> String {
+    let metrics = curl(&[&server.url("/metrics")]);
+    let line = metrics.lines().find(|line| line.starts_with("cloakroom_ledger_behind ")).unwrap();
+    line.rsplit_once(' ').unwrap().1.to_owned()
+}
+
+/// What the ticket's address answers to a download, with its head.
+fn download(ticket: &str) -> String {
+    let ticket: serde_json::Value = serde_json::from_str(ticket).unwrap();
+    let secret = format!("Authorization: Bearer {}", ticket["resourceSecret"].as_str().unwrap());
+    curl(&["--header", &secret, ticket["url"].as_str().unwrap()])
+}
+
+fn curl(arguments: &[&str]) -> String {
+    let output = output_in_time(Command::new("curl").args(["--silent", "--include"]).args(arguments));
+    String::from_utf8(output.stdout).unwrap()
 }

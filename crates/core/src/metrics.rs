@@ -23,7 +23,7 @@ use families::Families;
 use labels::{CallLabels, CauseLabels, RequestLabels, WatchLabels, method};
 use process::Process;
 
-pub use labels::{ApiCall, Limited, SweepOutcome};
+pub use labels::{ApiCall, Limited, StoreCall, StoreOutcome, SweepOutcome};
 pub use limits::{LimitUse, Occupancy, Occupant};
 pub use transfers::{DownloadMeasurement, UploadMeasurement};
 
@@ -65,7 +65,7 @@ impl Default for Measured {
 }
 
 /// Values that other parts count. They are looked up for each exposition.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Stock {
     /// Uploads in flight.
     pub uploads: u64,
@@ -199,6 +199,11 @@ impl Metrics {
         self.of().ledger_behind.set(is_behind.into());
     }
 
+    /// Sets when the newest copy of the ledger was made; `None` if there is none.
+    pub fn ledger_copied(&self, at: Option<Timestamp>) {
+        self.of().ledger_copied.set(at.and_then(|at| u64::try_from(at.as_second()).ok()));
+    }
+
     /// Sets whether another cluster answers than the one that owners were seen in, or a cluster that does not show
     /// which one it is.
     pub fn other_cluster(&self, is_other: bool) {
@@ -224,6 +229,12 @@ impl Metrics {
     /// Counts a call to the API server. `outcome` is `ok`, or the name of the failure.
     pub fn api_request(&self, call: ApiCall, outcome: &'static str) {
         self.of().api_requests.get_or_create(&CallLabels { call: call.as_str(), outcome }).inc();
+    }
+
+    /// Counts a call to a bucket.
+    pub fn store_request(&self, call: StoreCall, outcome: StoreOutcome) {
+        let labels = CallLabels { call: call.as_str(), outcome: outcome.as_str() };
+        self.of().store_requests.get_or_create(&labels).inc();
     }
 
     fn of(&self) -> &Families {

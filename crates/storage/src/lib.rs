@@ -2,9 +2,11 @@
 //!
 //! - [`store`]: the port for bundles' bytes, with a store in memory
 //! - [`ledger`]: the port for the ownership table
+//! - [`copies`]: copies of the ledger, away from its disk
 //! - [`stamp`]: the stamps by which a ledger and its store know each other
 //! - `staging`: stage, open, release, recover: joins ledger and store. What it has stands right here.
 
+pub mod copies;
 pub mod ledger;
 mod replaced;
 mod staging;
@@ -13,7 +15,7 @@ pub mod store;
 
 pub use replaced::Replaced;
 pub use staging::{
-    AccessError, CapacityLimits, ClaimError, Download, Forgotten, LEAST_CHARGE, Limits, NewUpload, NoRoom,
-    Recovered, Share, ShareError, Staged, Staging, StraysGo, TOMBSTONE_LIFE, TOMBSTONES_FOR_EACH, Terms,
-    Upload, UploadError, check_new_ledger, owner_memory_bytes,
+    AccessError, CapacityLimits, ClaimError, DELETIONS_AT_ONCE, Download, Forgotten, LEAST_CHARGE, Limits,
+    NewUpload, NoRoom, Recovered, Share, ShareError, Staged, Staging, StraysGo, TOMBSTONE_LIFE,
+    TOMBSTONES_FOR_EACH, Terms, Upload, UploadError, check_new_ledger, owner_memory_bytes,
 };

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use cloakroom_adapters::bucket::{BucketStore, Location, Pool, S3Options};
 use cloakroom_adapters::disk::{DataDirectory, DiskStore};
+use cloakroom_core::metrics::Metrics;
 use cloakroom_core::resource::BlobKey;
 use cloakroom_storage::store::{BlobStore, LocalDisk as _, MemoryStore, Storage};
 use cloakroom_testing::needs::{missing, skip_unless_all};
@@ -116,7 +117,9 @@ async fn in_a_bucket() -> StoreData {
         "AWS_SECRET_ACCESS_KEY" => Some(SECRET_KEY.to_owned()),
         _ => None,
     };
-    let store = BucketStore::in_s3(location, &options, &variables, Pool::new(128 << 20), 1 << 30).unwrap();
+    let store =
+        BucketStore::in_s3(location, &options, &variables, Pool::new(128 << 20), 1 << 30, &Metrics::new())
+            .unwrap();
     let storage = Storage::elsewhere(Arc::new(store));
     StoreData { storage, uncommitted: Arc::clone(&gateway) as _, _kept: Box::new(()) }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::cluster::{self, Pod};
 use super::limits;
 use super::store::{self, Bucket};
-use crate::cli::{ServeArgs, UploadAuthChoice};
+use crate::cli::{RestoreChoice, ServeArgs, UploadAuthChoice};
 use crate::commands::old_entrypoint::read;
 use crate::commands::refuse;
 use crate::telemetry::LogFormat;
@@ -50,6 +50,7 @@ pub struct ServeSettings {
     /// Where the bundles are; `None` for the data directory.
     pub bucket: Option<Bucket>,
     pub adopt_store: Option<Installation>,
+    pub restore_ledger: Option<RestoreChoice>,
     pub limits: Limits,
     pub policy: Policy,
     pub cleanup_interval: Duration,
@@ -79,7 +80,7 @@ impl ServeSettings {
         check_data_dir(&args.storage.data_dir)?;
         check_times(args)?;
         let limits = limits::resolve(args, &upload_auth, &mut warnings)?;
-        let bucket = store::resolve(&args.store, limits.capacity.max_resource_size, &mut warnings)?;
+        let bucket = store::resolve(&args.store, limits.capacity.max_resource_size, &mut warnings, metrics)?;
         let http = Settings {
             upload_auth,
             token_hint: format!(
@@ -104,6 +105,7 @@ impl ServeSettings {
             data_dir: args.storage.data_dir.clone(),
             bucket,
             adopt_store: args.storage.adopt_store,
+            restore_ledger: args.store.restore_ledger,
             limits,
             policy: policy(args),
             cleanup_interval: args.lifecycle.cleanup_interval.get(),

@@ -4,9 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use tokio::time::Instant;
 
 use super::cluster::Pod;
+use super::copies::{self, Copies};
 use super::settings::ServeSettings;
 use super::sockets::Addresses;
 use super::store::Bucket;
@@ -39,6 +41,8 @@ pub struct Started {
     pub place: Place,
     /// The lock of the data directory, if the store does not hold it.
     pub lock: Option<DataDirectory>,
+    /// Makes copies of the ledger, if there is a bucket for them.
+    pub copies: Option<Copies>,
 }
 
 /// Starts the server behind `edge`. The future may be dropped at any point: that leaves no more than a crash, which the
@@ -63,12 +67,11 @@ pub async fn start(
         (Storage::on_disk(Arc::new(store)), settings.data_dir.display().to_string(), None)
     };
     if !path.exists() {
-        let checked = check_new_ledger(&*storage.blobs, settings.adopt_store).await;
-        checked.map_err(|error| on(&name, error))?;
+        prepare_ledger(&settings, &storage, &name, &path).await?;
     }
-    let ledger = open_ledger(&place, &path, &storage, &clock).await?;
+    let ledger = Arc::new(open_ledger(&place, &path, &storage, &clock).await?);
     let parts = Parts {
-        ledger: Arc::new(ledger),
+        ledger: Arc::clone(&ledger) as _,
         storage,
         owners: settings.owners(&metrics, Arc::clone(&clock) as _),
         clock,
@@ -79,14 +82,39 @@ pub async fn start(
         admin_tokens: settings
             .admin_tokens
             .or_else(|| local_admin.as_ref().map(|local| local.tokens.clone())),
-        metrics,
+        metrics: metrics.clone(),
         adopt: settings.adopt_store,
     };
     let server = Server::start(parts, edge).await.map_err(|error| match error {
         StartError::Claim(error) => on(&name, error),
         error @ StartError::Recovery(_) => error.into(),
     })?;
-    Ok(Started { server, local_admin, place, lock })
+    let copies = settings.bucket.as_ref();
+    let copies = copies.map(|bucket| Copies::begin(bucket, ledger, path, server.staging().clone(), metrics));
+    Ok(Started { server, local_admin, place, lock, copies })
+}
+
+/// Gets a copy of the ledger if that is asked for. Otherwise makes sure that a new one may be made for the store `name`.
+async fn prepare_ledger(
+    settings: &ServeSettings,
+    storage: &Storage,
+    name: &str,
+    path: &Path,
+) -> anyhow::Result<()> {
+    let bucket = settings.bucket.as_ref();
+    if let (Some(bucket), Some(which)) = (bucket, settings.restore_ledger) {
+        return copies::restore(bucket, which, path).await.context("cannot restore the ledger");
+    }
+    let Err(error) = check_new_ledger(&*storage.blobs, settings.adopt_store).await else { return Ok(()) };
+    let error = on(name, error);
+    Err(match copies::newest(bucket).await {
+        None => error,
+        Some(copy) => error.context(format!(
+            "there is no ledger in {}, and the bucket has a copy of one ({copy}): if no other server uses it, \
+             start with --restore-ledger latest",
+            settings.data_dir.display()
+        )),
+    })
 }
 
 /// The error with the store that it is about.

@@ -8,6 +8,7 @@ use anyhow::Context as _;
 use crate::cli::{AddressingChoice, StoreArgs};
 use crate::commands::{UsageError, refuse};
 use cloakroom_adapters::bucket::{Addressing, BucketStore, Location, Pool, S3Options};
+use cloakroom_core::metrics::Metrics;
 use cloakroom_core::secret_text::SecretText;
 use cloakroom_core::size::format_size;
 use cloakroom_transfer::client::TrustedCertificates;
@@ -20,8 +21,13 @@ pub struct Bucket {
 }
 
 /// The bucket that the flags and the environment name; `None` without `--store`. `largest` is how many bytes a bundle may
-/// have.
-pub fn resolve(args: &StoreArgs, largest: u64, warnings: &mut Vec<String>) -> anyhow::Result<Option<Bucket>> {
+/// have. Each request is counted in `metrics`.
+pub fn resolve(
+    args: &StoreArgs,
+    largest: u64,
+    warnings: &mut Vec<String>,
+    metrics: &Metrics,
+) -> anyhow::Result<Option<Bucket>> {
     let Some(url) = &args.store else { return Ok(None) };
     let location = Location::parse(url.expose());
     let location = location.map_err(|error| UsageError::new(format!("--store is no location: {error}")))?;
@@ -50,7 +56,7 @@ pub fn resolve(args: &StoreArgs, largest: u64, warnings: &mut Vec<String>) -> an
     };
     let variables = |name: &str| std::env::var(name).ok();
     let pool = Pool::new(memory_bytes);
-    let store = BucketStore::in_s3(location.clone(), &options, &variables, pool, largest);
+    let store = BucketStore::in_s3(location.clone(), &options, &variables, pool, largest, metrics);
     let store = Arc::new(store.map_err(|error| UsageError::of(&error))?);
     if store.is_in_clear() {
         warnings.push(format!(

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use cloakroom_cluster::ApiFailure;
-use cloakroom_core::metrics::{ApiCall, LimitUse, Limited, Metrics, Stock, SweepOutcome};
+use cloakroom_core::metrics::{
+    ApiCall, LimitUse, Limited, Metrics, Stock, StoreCall, StoreOutcome, SweepOutcome,
+};
 use cloakroom_core::resource::{DeletionReason, State};
 use cloakroom_server::cleaner::KeepReason;
 use cloakroom_server::owners::{RESTART_CAUSES, WatchState};
@@ -56,6 +58,12 @@ fn after_everything() -> Metrics {
             metrics.api_request(*call, outcome);
         }
     }
+    for call in StoreCall::ALL {
+        for outcome in StoreOutcome::ALL {
+            metrics.store_request(*call, *outcome);
+        }
+    }
+    metrics.ledger_copied(Some(Timestamp::UNIX_EPOCH));
     metrics
 }
 

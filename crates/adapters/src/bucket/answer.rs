@@ -4,6 +4,7 @@
 use std::error::Error as StdError;
 use std::fmt::{self, Display, Formatter};
 
+use cloakroom_core::metrics::StoreOutcome;
 use cloakroom_storage::store::StoreError;
 use hyper::http::{HeaderMap, StatusCode};
 use object_store::client::{HttpError, HttpErrorKind};
@@ -106,6 +107,38 @@ impl Refusal {
     fn is_full(&self) -> bool {
         self.status == StatusCode::INSUFFICIENT_STORAGE || self.is(&FULL)
     }
+
+    fn is_denial(&self) -> bool {
+        [StatusCode::FORBIDDEN, StatusCode::UNAUTHORIZED].contains(&self.status) || self.is(&DENYING)
+    }
+
+    /// Whether other calls would fail as well.
+    fn is_of_all(&self) -> bool {
+        self.status.is_server_error() || self.status.is_redirection() || self.is(&OF_THE_BUCKET)
+    }
+
+    fn is_of_a_condition(&self) -> bool {
+        [StatusCode::CONFLICT, StatusCode::PRECONDITION_FAILED].contains(&self.status)
+    }
+
+    /// How it counts in the metrics.
+    pub fn outcome(&self) -> StoreOutcome {
+        if self.is_throttling() {
+            StoreOutcome::Throttled
+        } else if self.is_full() {
+            StoreOutcome::Full
+        } else if self.is_denial() {
+            StoreOutcome::Denied
+        } else if self.is_of_all() {
+            StoreOutcome::Unavailable
+        } else if self.status == StatusCode::NOT_FOUND {
+            StoreOutcome::Absent
+        } else if self.is_of_a_condition() {
+            StoreOutcome::Conflict
+        } else {
+            StoreOutcome::Failed
+        }
+    }
 }
 
 /// A short word, as stores name errors and regions. Another text could be anything.
@@ -203,9 +236,7 @@ impl Failure {
 
     /// Whether the condition of the call does not hold.
     pub fn is_conflict(&self) -> bool {
-        let of_a_condition = [StatusCode::CONFLICT, StatusCode::PRECONDITION_FAILED];
-        self.is_absent_object()
-            || self.refusal().is_some_and(|refusal| of_a_condition.contains(&refusal.status))
+        self.is_absent_object() || self.refusal().is_some_and(Refusal::is_of_a_condition)
     }
 }
 
@@ -240,19 +271,12 @@ impl StdError for Failure {}
 /// The kind decides what the rest of the server does about it.
 impl From<Failure> for StoreError {
     fn from(failure: Failure) -> Self {
-        let Some(refusal) = failure.refusal() else { return Self::Unavailable(failure.into()) };
-        let status = refusal.status;
-        if refusal.is_throttling() {
-            Self::Throttled(failure.into())
-        } else if refusal.is_full() {
-            Self::Full { what: "the bucket has no room", source: failure.into() }
-        } else if [StatusCode::FORBIDDEN, StatusCode::UNAUTHORIZED].contains(&status) || refusal.is(&DENYING)
-        {
-            Self::Denied(failure.into())
-        } else if status.is_server_error() || status.is_redirection() || refusal.is(&OF_THE_BUCKET) {
-            Self::Unavailable(failure.into())
-        } else {
-            Self::Fault(failure.into())
+        match failure.refusal().map_or(StoreOutcome::Unavailable, Refusal::outcome) {
+            StoreOutcome::Throttled => Self::Throttled(failure.into()),
+            StoreOutcome::Full => Self::Full { what: "the bucket has no room", source: failure.into() },
+            StoreOutcome::Denied => Self::Denied(failure.into()),
+            StoreOutcome::Unavailable => Self::Unavailable(failure.into()),
+            _ => Self::Fault(failure.into()),
         }
     }
 }

@@ -157,12 +157,12 @@ impl Bucket {
         }
     }
 
-    /// Makes a call that commits `length` bytes under `key`, until the store has said whether it has them. A key has one upload,
+    /// Makes a call that commits `length` bytes at `path`, until the store has said whether it has them. A path has one upload,
     /// ever: an object there with that size is this one.
     pub async fn committed<T, F>(
         &self,
         action: &'static str,
-        key: BlobKey,
+        path: &Path,
         length: u64,
         patience: Duration,
         call: impl Fn() -> F + Send,
@@ -170,12 +170,12 @@ impl Bucket {
     where
         F: Future<Output = object_store::Result<T>> + Send,
     {
-        let (path, mut attempts, mut may_be_done) = (self.path(key), Attempts::default(), false);
+        let (mut attempts, mut may_be_done) = (Attempts::default(), false);
         loop {
-            let Err(failure) = self.once(action, &path, patience, call()).await else { return Ok(()) };
+            let Err(failure) = self.once(action, path, patience, call()).await else { return Ok(()) };
             // An object that stands in the way is this one, too.
             may_be_done |= failure.may_be_done() || failure.is_conflict();
-            match self.facts(key).await {
+            match self.facts(path).await {
                 Ok(Some(found)) if found.size_bytes == length => return Ok(()),
                 // The condition of a single request did not let it replace what is there.
                 Ok(Some(_)) => return Err(StoreError::Fault(failure.into())),
@@ -194,10 +194,9 @@ impl Bucket {
         }
     }
 
-    /// What the store says of the blob; `None` if it has none.
-    pub async fn facts(&self, key: BlobKey) -> Result<Option<BlobFacts>, StoreError> {
-        let path = self.path(key);
-        let found = self.repeated("look at", &path, PATIENCE, || self.api.head(&path)).await;
+    /// What the store says of the object; `None` if it has none.
+    pub async fn facts(&self, path: &Path) -> Result<Option<BlobFacts>, StoreError> {
+        let found = self.repeated("look at", path, PATIENCE, || self.api.head(path)).await;
         Ok(self.or_absent(found).await?.as_ref().map(facts))
     }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use cloakroom_core::metrics::{Metrics, StoreCall, StoreOutcome};
 use cloakroom_outbound::causes::find;
 use cloakroom_outbound::certificates::{TrustError, TrustedCertificates, client_config};
 use cloakroom_outbound::proxies::Proxies;
@@ -13,8 +14,8 @@ use object_store::client::{
     ClientConfigKey, HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse,
     HttpResponseBody, HttpService,
 };
-use reqwest::Client;
 use reqwest::redirect::Policy;
+use reqwest::{Client, Method};
 use rustls::{CertificateError, ClientConfig};
 
 use super::answer::{BROKEN, LATE, Reason, Refusal, Trouble};
@@ -38,12 +39,14 @@ pub(super) struct Connector {
     proxies: Proxies,
     /// The address of the bucket, with which all addresses of its objects begin.
     bucket: String,
+    metrics: Metrics,
 }
 
 impl Connector {
     /// `bucket` is the address of the bucket. Its certificate must be signed by a root of the system or by one of `trusted`.
-    pub fn new(bucket: String, trusted: &TrustedCertificates) -> Result<Self, TrustError> {
-        Ok(Self { tls: client_config(trusted)?, proxies: Proxies::of_environment(), bucket })
+    /// Each request is counted in `metrics`.
+    pub fn new(bucket: String, trusted: &TrustedCertificates, metrics: Metrics) -> Result<Self, TrustError> {
+        Ok(Self { tls: client_config(trusted)?, proxies: Proxies::of_environment(), bucket, metrics })
     }
 }
 
@@ -64,7 +67,11 @@ impl HttpConnector for Connector {
             store: "bucket",
             source: error.without_url().into(),
         })?;
-        Ok(HttpClient::new(Service { client: HttpClient::new(client), bucket: self.bucket.clone() }))
+        Ok(HttpClient::new(Service {
+            client: HttpClient::new(client),
+            bucket: self.bucket.clone(),
+            metrics: self.metrics.clone(),
+        }))
     }
 }
 
@@ -73,6 +80,32 @@ impl HttpConnector for Connector {
 struct Service {
     client: HttpClient,
     bucket: String,
+    metrics: Metrics,
+}
+
+/// Counts a call when it is dropped. If the caller stopped waiting before the answer, there was none.
+struct Count<'a> {
+    metrics: &'a Metrics,
+    call: StoreCall,
+    outcome: StoreOutcome,
+}
+
+impl Drop for Count<'_> {
+    fn drop(&mut self) {
+        self.metrics.store_request(self.call, self.outcome);
+    }
+}
+
+/// What a request asks of a bucket.
+fn call_of(request: &HttpRequest) -> StoreCall {
+    match *request.method() {
+        Method::HEAD => StoreCall::Head,
+        Method::PUT => StoreCall::Put,
+        Method::POST => StoreCall::Post,
+        Method::DELETE => StoreCall::Delete,
+        _ if request.uri().query().is_some_and(|query| query.contains("list-type=")) => StoreCall::List,
+        _ => StoreCall::Get,
+    }
 }
 
 #[async_trait]
@@ -80,11 +113,17 @@ impl HttpService for Service {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let is_of_bucket = request.uri().to_string().starts_with(&self.bucket);
         let host = request.uri().host().filter(|_| !is_of_bucket).map(str::to_owned);
+        let call = if is_of_bucket { call_of(&request) } else { StoreCall::Credentials };
+        let mut count = Count { metrics: &self.metrics, call, outcome: StoreOutcome::Unavailable };
         let (kind, reason) = match self.client.execute(request).await {
-            Ok(response) if response.status().is_success() => return Ok(response),
+            Ok(response) if response.status().is_success() => {
+                count.outcome = StoreOutcome::Ok;
+                return Ok(response);
+            }
             Ok(response) => {
                 let (head, body) = response.into_parts();
                 let refusal = Refusal::read(head.status, &head.headers, &beginning(body).await);
+                count.outcome = refusal.outcome();
                 (HttpErrorKind::Unknown, Reason::Refused(refusal))
             }
             Err(error) => (error.kind(), Reason::NoAnswer(why(&error))),

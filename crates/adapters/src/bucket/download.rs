@@ -4,10 +4,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use cloakroom_core::resource::BlobKey;
 use cloakroom_storage::store::{BlobStream, StoreError, with_first_piece};
 use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream};
+use object_store::path::Path;
 use object_store::{GetOptions, ObjectStore as _};
 use tokio::time::timeout;
 
@@ -22,7 +22,7 @@ const ACTION: &str = "read";
 
 struct Download {
     bucket: Arc<Bucket>,
-    key: BlobKey,
+    path: Path,
     size_bytes: u64,
     /// The bytes that were not read yet.
     left: Range<u64>,
@@ -40,20 +40,20 @@ struct Download {
 /// Opens `range` of a blob; see `BlobStore::open`.
 pub(super) async fn open(
     bucket: &Arc<Bucket>,
-    key: BlobKey,
+    path: Path,
     size_bytes: u64,
     range: Range<u64>,
 ) -> Result<BlobStream, StoreError> {
     if range.is_empty() {
-        let found = bucket.facts(key).await?.map(|facts| facts.size_bytes);
+        let found = bucket.facts(&path).await?.map(|facts| facts.size_bytes);
         return match found {
             Some(found) if found == size_bytes => Ok(stream::empty().boxed()),
-            found => Err(missing(key, size_bytes, found)),
+            found => Err(missing(bucket, &path, size_bytes, found)),
         };
     }
     let download = Download {
         bucket: Arc::clone(bucket),
-        key,
+        path,
         size_bytes,
         left: range,
         etag: None,
@@ -86,12 +86,12 @@ impl From<Failure> for NoPiece {
 }
 
 /// The error if there is no blob of that size. `found` is the size of the one that there is.
-fn missing(key: BlobKey, size_bytes: u64, found: Option<u64>) -> StoreError {
+fn missing(bucket: &Bucket, path: &Path, size_bytes: u64, found: Option<u64>) -> StoreError {
     let why = match found {
         Some(found) => format!("it has {found} bytes, and not {size_bytes}"),
         None => "there is no such blob".to_owned(),
     };
-    StoreError::Missing(format!("cannot read {key}: {why}").into())
+    StoreError::Missing(format!("cannot read {}: {why}", bucket.location.shown(path)).into())
 }
 
 impl Download {
@@ -123,11 +123,11 @@ impl Download {
             Some(answer) => answer,
             None => self.ask().await?,
         };
-        let path = self.bucket.path(self.key);
+        let path = &self.path;
         let piece = match timeout(PATIENCE, answer.next()).await {
-            Err(_) => return Err(self.bucket.no_answer(ACTION, &path, LATE).into()),
-            Ok(None) => return Err(self.bucket.no_answer(ACTION, &path, BROKEN).into()),
-            Ok(Some(piece)) => piece.map_err(|error| self.bucket.failure(ACTION, &path, &error))?,
+            Err(_) => return Err(self.bucket.no_answer(ACTION, path, LATE).into()),
+            Ok(None) => return Err(self.bucket.no_answer(ACTION, path, BROKEN).into()),
+            Ok(Some(piece)) => piece.map_err(|error| self.bucket.failure(ACTION, path, &error))?,
         };
         self.answer = Some(answer);
         Ok(piece)
@@ -135,24 +135,24 @@ impl Download {
 
     /// Asks for all that is left.
     async fn ask(&mut self) -> Result<BoxStream<'static, object_store::Result<Bytes>>, NoPiece> {
-        let (bucket, path) = (&self.bucket, self.bucket.path(self.key));
+        let (bucket, path) = (&self.bucket, &self.path);
         let options = GetOptions {
             range: Some(self.left.clone().into()),
             if_match: self.etag.clone(),
             ..GetOptions::default()
         };
-        let found = match bucket.once(ACTION, &path, PATIENCE, bucket.api.get_opts(&path, options)).await {
+        let found = match bucket.once(ACTION, path, PATIENCE, bucket.api.get_opts(path, options)).await {
             Err(failure) if failure.is_absence() || failure.is_out_of_range() => {
-                let found = bucket.facts(self.key).await?.map(|facts| facts.size_bytes);
+                let found = bucket.facts(path).await?.map(|facts| facts.size_bytes);
                 if found == Some(self.size_bytes) {
                     return Err(failure.into());
                 }
-                return Err(missing(self.key, self.size_bytes, found).into());
+                return Err(missing(bucket, path, self.size_bytes, found).into());
             }
             found => found?,
         };
         if found.meta.size != self.size_bytes {
-            return Err(missing(self.key, self.size_bytes, Some(found.meta.size)).into());
+            return Err(missing(bucket, path, self.size_bytes, Some(found.meta.size)).into());
         }
         self.etag.clone_from(&found.meta.e_tag);
         Ok(found.into_stream())

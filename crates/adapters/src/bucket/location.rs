@@ -68,6 +68,11 @@ impl Location {
         self.path("stamp")
     }
 
+    /// The prefix of all copies of the ledger.
+    pub(super) fn copies(&self) -> Path {
+        self.path("ledger")
+    }
+
     /// An object that is there for a moment, to try the store.
     pub(super) fn probe(&self, number: u64) -> Path {
         self.path(&format!("probe-{number:016x}"))

@@ -1,8 +1,10 @@
-//! Blobs as objects of a bucket: `PREFIX/blobs/KEY`. The stamp of the store is `PREFIX/stamp`, where no listing finds it.
+//! Blobs as objects of a bucket: `PREFIX/blobs/KEY`. The stamp of the store is `PREFIX/stamp`, and copies of the ledger are
+//! `PREFIX/ledger/TIME.db`, where no listing of blobs finds them.
 
 mod answer;
 mod calls;
 mod connector;
+mod copies;
 mod download;
 mod listing;
 mod location;
@@ -46,7 +48,7 @@ impl BucketStore {
 #[async_trait]
 impl BlobStore for BucketStore {
     async fn begin(&self, key: BlobKey, length: Option<u64>) -> Result<Begun, StoreError> {
-        upload::begin(&self.0, key, length).await
+        upload::begin(&self.0, self.0.path(key), length).await
     }
 
     async fn abort(&self, key: BlobKey, handle: Option<&UploadHandle>) -> Result<(), StoreError> {
@@ -59,7 +61,7 @@ impl BlobStore for BucketStore {
     }
 
     async fn open(&self, key: BlobKey, size_bytes: u64, range: Range<u64>) -> Result<BlobStream, StoreError> {
-        download::open(&self.0, key, size_bytes, range).await
+        download::open(&self.0, self.0.path(key), size_bytes, range).await
     }
 
     async fn delete(&self, key: BlobKey) -> Result<(), StoreError> {
@@ -69,7 +71,7 @@ impl BlobStore for BucketStore {
     }
 
     async fn facts(&self, key: BlobKey) -> Result<Option<BlobFacts>, StoreError> {
-        self.0.facts(key).await
+        self.0.facts(&self.0.path(key)).await
     }
 
     fn list(&self) -> BoxStream<'_, Result<(BlobKey, BlobFacts), StoreError>> {

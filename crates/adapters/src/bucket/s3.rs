@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use cloakroom_core::metrics::Metrics;
 use cloakroom_outbound::certificates::{TrustError, TrustedCertificates};
 use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::{ClientOptions, RetryConfig};
@@ -153,13 +154,15 @@ const TOKEN_FILES: [&str; 2] = ["AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_AU
 const PROFILES: [&str; 3] = ["AWS_PROFILE", "AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"];
 
 impl BucketStore {
-    /// A store in a bucket of S3. No request is made yet. `largest` is how many bytes a blob may have.
+    /// A store in a bucket of S3. No request is made yet. `largest` is how many bytes a blob may have. Each request is counted in
+    /// `metrics`.
     pub fn in_s3(
         location: Location,
         options: &S3Options,
         variables: S3Variables<'_>,
         pool: Pool,
         largest: u64,
+        metrics: &Metrics,
     ) -> Result<Self, SettingError> {
         let set =
             |name: &str| variables(name).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
@@ -168,7 +171,7 @@ impl BucketStore {
         let region = region(options, endpoint.is_some(), &set)?;
         let url = address(&location, options.addressing, endpoint.as_ref(), &region);
         let is_in_clear = url.starts_with("http:");
-        let connector = Connector::new(url.clone(), &options.trusted)?;
+        let connector = Connector::new(url.clone(), &options.trusted, metrics.clone())?;
         let mut builder = AmazonS3Builder::new()
             .with_bucket_name(location.bucket())
             .with_region(region)
@@ -304,7 +307,7 @@ mod tests {
             found.map(|(_, value)| (*value).to_owned())
         };
         let location = Location::parse("s3://team/prefix").unwrap();
-        match BucketStore::in_s3(location, options, &set, Pool::new(1 << 20), 1 << 20) {
+        match BucketStore::in_s3(location, options, &set, Pool::new(1 << 20), 1 << 20, &Metrics::new()) {
             Ok(_) => String::new(),
             Err(error) => error.to_string(),
         }

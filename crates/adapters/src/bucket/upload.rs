@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use cloakroom_core::resource::{BlobKey, UploadHandle};
+use cloakroom_core::resource::UploadHandle;
 use cloakroom_storage::store::{Begun, BlobWriter, StoreError};
 use object_store::multipart::PartId;
+use object_store::path::Path;
 use object_store::{MultipartId, ObjectStore as _, PutMode};
 use tokio::task::JoinSet;
 
@@ -27,7 +28,7 @@ const PARTS_AT_ONCE: usize = 4;
 /// An upload in flight.
 struct BucketWriter {
     bucket: Arc<Bucket>,
-    key: BlobKey,
+    path: Path,
     /// The id of an upload in parts; `None` if all is sent in one request.
     in_parts: Option<MultipartId>,
     part_bytes: usize,
@@ -44,17 +45,16 @@ pub(super) fn part_bytes(length: u64) -> u64 {
     length.div_ceil(MOST_PARTS).max(SMALLEST_PART)
 }
 
-/// Begins an upload; see `BlobStore::begin`.
+/// Begins the upload of an object that never was there; see `BlobStore::begin`.
 pub(super) async fn begin(
     bucket: &Arc<Bucket>,
-    key: BlobKey,
+    path: Path,
     length: Option<u64>,
 ) -> Result<Begun, StoreError> {
     let part_bytes = part_bytes(length.unwrap_or(bucket.largest));
     let (part_bytes, in_parts) = match length {
         Some(length) if length <= part_bytes => (length, None),
         _ => {
-            let path = bucket.path(key);
             let create = || bucket.api.create_multipart(&path);
             (part_bytes, Some(bucket.repeated("begin the upload of", &path, PATIENCE, create).await?))
         }
@@ -62,7 +62,7 @@ pub(super) async fn begin(
     let handle = in_parts.as_ref().map(UploadHandle::from_text);
     let writer = BucketWriter {
         bucket: Arc::clone(bucket),
-        key,
+        path,
         in_parts,
         part_bytes: usize::try_from(part_bytes).unwrap_or(usize::MAX),
         part: None,
@@ -81,7 +81,7 @@ impl BucketWriter {
         while self.sending.len() >= PARTS_AT_ONCE {
             self.next_answer().await?;
         }
-        let (bucket, path, number) = (Arc::clone(&self.bucket), self.bucket.path(self.key), self.sent.len());
+        let (bucket, path, number) = (Arc::clone(&self.bucket), self.path.clone(), self.sent.len());
         let id = id.clone();
         self.sent.push(None);
         self.sending.spawn(async move {
@@ -117,19 +117,19 @@ impl BucketWriter {
         while !self.sending.is_empty() {
             self.next_answer().await?;
         }
-        let (bucket, path) = (&self.bucket, self.bucket.path(self.key));
+        let (bucket, path) = (&self.bucket, &self.path);
         let parts: Vec<PartId> = mem::take(&mut self.sent).into_iter().flatten().collect();
-        let complete = || bucket.api.complete_multipart(&path, &id, parts.clone());
+        let complete = || bucket.api.complete_multipart(path, &id, parts.clone());
         bucket
-            .committed("complete the upload of", self.key, self.length, to_complete(self.length), complete)
+            .committed("complete the upload of", path, self.length, to_complete(self.length), complete)
             .await
     }
 
     async fn put(mut self) -> Result<(), StoreError> {
         let (bytes, _memory) = self.arrived()?;
-        let (bucket, path) = (&self.bucket, self.bucket.path(self.key));
-        let put = || bucket.api.put_opts(&path, bytes.clone().into(), PutMode::Create.into());
-        bucket.committed("write", self.key, self.length, to_move(self.length), put).await
+        let (bucket, path) = (&self.bucket, &self.path);
+        let put = || bucket.api.put_opts(path, bytes.clone().into(), PutMode::Create.into());
+        bucket.committed("write", path, self.length, to_move(self.length), put).await
     }
 }
 
@@ -139,7 +139,10 @@ impl BlobWriter for BucketWriter {
         self.length += bytes.len() as u64;
         while !bytes.is_empty() {
             if self.in_parts.is_none() && self.length > self.part_bytes as u64 {
-                let more = format!("cannot write {}: more bytes come than were announced", self.key);
+                let more = format!(
+                    "cannot write {}: more bytes come than were announced",
+                    self.bucket.location.shown(&self.path)
+                );
                 return Err(StoreError::Fault(more.into()));
             }
             let part = match self.part.take() {

@@ -2,6 +2,7 @@
 //! are in memory.
 
 mod abandoned;
+mod copy;
 mod error;
 mod index;
 mod known_owners;

@@ -2,6 +2,7 @@
 //! has a real gateway behind a proxy that fails as planned.
 #![expect(clippy::unwrap_used, clippy::pedantic, reason = "tests are read for what they check")]
 
+mod copies;
 mod downloads;
 mod refusals;
 mod uploads;
@@ -12,6 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use cloakroom_adapters::bucket::{BucketStore, Location, Pool, S3Options};
+use cloakroom_core::metrics::Metrics;
 use cloakroom_core::resource::{BlobKey, ResourceId};
 use cloakroom_storage::store::{Begun, BlobStore as _, StoreError};
 use cloakroom_testing::front::{Front, Turn};
@@ -25,7 +27,10 @@ const POOL_BYTES: u64 = 32 << 20;
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    let trials = [uploads::trials(), downloads::trials(), refusals::trials()].into_iter().flatten().collect();
+    let trials = [uploads::trials(), downloads::trials(), refusals::trials(), copies::trials()]
+        .into_iter()
+        .flatten()
+        .collect();
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
@@ -49,6 +54,7 @@ use trials;
 struct Behind {
     gateway: S3Gateway,
     front: Front,
+    metrics: Metrics,
 }
 
 impl Behind {
@@ -56,7 +62,7 @@ impl Behind {
     async fn start(script: impl Fn(&str) -> Turn + Send + Sync + 'static) -> Self {
         let gateway = S3Gateway::start().await;
         let front = Front::before(gateway.address(), script);
-        Self { gateway, front }
+        Self { gateway, front, metrics: Metrics::new() }
     }
 
     fn store(&self) -> BucketStore {
@@ -64,17 +70,17 @@ impl Behind {
     }
 
     fn store_with(&self, secret_key: &str, pool: Pool) -> BucketStore {
-        store(&self.front.url(), secret_key, pool)
+        store(&self.front.url(), secret_key, pool, &self.metrics)
     }
 }
 
-fn store(endpoint: &str, secret_key: &str, pool: Pool) -> BucketStore {
+fn store(endpoint: &str, secret_key: &str, pool: Pool, metrics: &Metrics) -> BucketStore {
     let key = [("AWS_ACCESS_KEY_ID", ACCESS_KEY), ("AWS_SECRET_ACCESS_KEY", secret_key)];
-    store_by(endpoint, pool, &key)
+    store_by(endpoint, pool, &key, metrics)
 }
 
 /// With these variables in place of the environment.
-fn store_by(endpoint: &str, pool: Pool, variables: &[(&str, &str)]) -> BucketStore {
+fn store_by(endpoint: &str, pool: Pool, variables: &[(&str, &str)], metrics: &Metrics) -> BucketStore {
     let location = Location::parse(&format!("s3://{BUCKET}/prefix")).unwrap();
     let options =
         S3Options { endpoint: Some(endpoint.to_owned()), allows_http: true, ..S3Options::default() };
@@ -82,7 +88,7 @@ fn store_by(endpoint: &str, pool: Pool, variables: &[(&str, &str)]) -> BucketSto
         let found = variables.iter().find(|(variable, _)| *variable == name);
         found.map(|(_, value)| (*value).to_owned())
     };
-    BucketStore::in_s3(location, &options, &value, pool, 1 << 30).unwrap()
+    BucketStore::in_s3(location, &options, &value, pool, 1 << 30, metrics).unwrap()
 }
 
 /// A script that has this turn for the first `times` requests that `concerns`.

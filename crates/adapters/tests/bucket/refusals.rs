@@ -2,6 +2,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cloakroom_adapters::bucket::Pool;
+use cloakroom_core::metrics::{Metrics, Stock};
 use cloakroom_core::text::chain;
 use cloakroom_storage::store::{BlobStore as _, StoreError};
 use cloakroom_testing::front::{Front, Turn};
@@ -27,18 +28,18 @@ const XML: &str = "application/xml";
 
 async fn each_answer_has_its_kind() {
     type Kind = fn(&StoreError) -> bool;
-    let answers: [(u16, &str, Kind); 9] = [
-        (503, "SlowDown", |error| matches!(error, StoreError::Throttled(_))),
-        (429, "TooManyRequests", |error| matches!(error, StoreError::Throttled(_))),
-        (500, "InternalError", |error| matches!(error, StoreError::Unavailable(_))),
-        (503, "ServiceUnavailable", |error| matches!(error, StoreError::Unavailable(_))),
-        (403, "AccessDenied", |error| matches!(error, StoreError::Denied(_))),
-        (400, "ExpiredToken", |error| matches!(error, StoreError::Denied(_))),
-        (507, "XMinioStorageFull", |error| matches!(error, StoreError::Full { .. })),
-        (301, "PermanentRedirect", |error| matches!(error, StoreError::Unavailable(_))),
-        (400, "InvalidArgument", |error| matches!(error, StoreError::Fault(_))),
+    let answers: [(u16, &str, &str, Kind); 9] = [
+        (503, "SlowDown", "throttled", |error| matches!(error, StoreError::Throttled(_))),
+        (429, "TooManyRequests", "throttled", |error| matches!(error, StoreError::Throttled(_))),
+        (500, "InternalError", "unavailable", |error| matches!(error, StoreError::Unavailable(_))),
+        (503, "ServiceUnavailable", "unavailable", |error| matches!(error, StoreError::Unavailable(_))),
+        (403, "AccessDenied", "denied", |error| matches!(error, StoreError::Denied(_))),
+        (400, "ExpiredToken", "denied", |error| matches!(error, StoreError::Denied(_))),
+        (507, "XMinioStorageFull", "full", |error| matches!(error, StoreError::Full { .. })),
+        (301, "PermanentRedirect", "unavailable", |error| matches!(error, StoreError::Unavailable(_))),
+        (400, "InvalidArgument", "failed", |error| matches!(error, StoreError::Fault(_))),
     ];
-    for (status, code, is_expected) in answers {
+    for (status, code, outcome, is_expected) in answers {
         let body =
             format!("<Error><Code>{code}</Code><Message>for KEY and SIGNATURE</Message></Error>").leak();
         let behind = Behind::start(first(usize::MAX, is_blob, Turn::Answer(status, XML, body))).await;
@@ -55,7 +56,17 @@ async fn each_answer_has_its_kind() {
             assert!(told.contains(&format!("the store answered {status} ({code})")), "{told}");
             assert!(!told.contains("SIGNATURE"), "{told}");
         }
+        let metrics = exposition(&behind.metrics);
+        for call in ["put", "get", "delete"] {
+            let count = format!("cloakroom_store_requests_total{{call=\"{call}\",outcome=\"{outcome}\"}} ");
+            assert!(metrics.contains(&count), "{status} {code}: {metrics}");
+        }
     }
+}
+
+/// What an admin sees of the calls.
+fn exposition(metrics: &Metrics) -> String {
+    metrics.exposition(&Stock::default()).unwrap()
 }
 
 async fn a_missing_bucket_is_no_missing_blob() {
@@ -97,7 +108,8 @@ async fn wrong_credentials_are_told_without_any_secret() {
 
 async fn a_store_that_does_not_listen_is_unavailable() {
     let port = cloakroom_testing::scripted::closed_port();
-    let store = store(&format!("http://127.0.0.1:{port}"), SECRET_KEY, Pool::new(1 << 20));
+    let (url, metrics) = (format!("http://127.0.0.1:{port}"), Metrics::new());
+    let store = store(&url, SECRET_KEY, Pool::new(1 << 20), &metrics);
     let failure = store.check().await.unwrap_err();
     assert!(matches!(failure, StoreError::Unavailable(_)), "{failure:?}");
     assert!(chain(&failure).contains("cannot be reached: Connection refused"), "{}", chain(&failure));
@@ -121,10 +133,12 @@ async fn probes_ask_the_bucket_only_if_no_other_call_has_succeeded() {
 async fn a_service_that_gives_no_credentials_is_named_and_not_the_store() {
     let gateway = S3Gateway::start().await;
     let service = Front::before(gateway.address(), |_| Turn::Answer(403, "text/plain", "no role"));
+    let metrics = Metrics::new();
     let store = store_by(
         &gateway.url(),
         Pool::new(1 << 20),
         &[("AWS_EC2_METADATA_SERVICE_ENDPOINT", &service.url())],
+        &metrics,
     );
     let failures =
         [store.check().await.unwrap_err(), upload(&store, new_key(), Some(4), &noise(4)).await.unwrap_err()];
@@ -133,6 +147,8 @@ async fn a_service_that_gives_no_credentials_is_named_and_not_the_store() {
         let told = chain(&failure);
         assert!(told.contains("no credentials") && told.contains("127.0.0.1 answered 403"), "{told}");
     }
+    let metrics = exposition(&metrics);
+    assert!(metrics.contains("{call=\"credentials\",outcome=\"denied\"} "), "{metrics}");
 }
 
 /// As EKS Pod Identity gives them: by an address and a token in a file.
@@ -153,6 +169,7 @@ async fn credentials_of_a_pod_are_fetched() {
             ("AWS_CONTAINER_CREDENTIALS_FULL_URI", &service.url()),
             ("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", token.to_str().unwrap()),
         ],
+        &Metrics::new(),
     );
     let (key, bytes) = (new_key(), noise(4));
     upload(&store, key, Some(4), &bytes).await.unwrap();

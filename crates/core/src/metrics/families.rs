@@ -53,12 +53,14 @@ pub(super) struct Families {
     pub(super) kept: Family<WhyLabel, Level>,
     pub(super) mass_deletion_held: Level,
     pub(super) ledger_behind: Level,
+    pub(super) ledger_copied: KnownLevel,
     pub(super) other_cluster: Level,
     pub(super) tombstones_dropped: Counter,
     pub(super) unreadable: Level,
     pub(super) owner_watches: Family<WatchLabels, Level>,
     pub(super) owner_watch_restarts: Family<CauseLabels, Counter>,
     pub(super) api_requests: Family<CallLabels, Counter>,
+    pub(super) store_requests: Family<CallLabels, Counter>,
 }
 
 impl Families {
@@ -107,12 +109,17 @@ impl Families {
                 "ledger_behind",
                 "Whether the ledger is an earlier copy, so that no sweep deletes anything",
             ),
+            ledger_copied: all.metric(
+                "ledger_copy_timestamp_seconds",
+                "When the newest copy of the ledger in the bucket was made",
+            ),
             other_cluster: all.metric("other_cluster", "Whether another cluster answers than before"),
             tombstones_dropped: all.counter("tombstones_dropped", "Tombstones that went before their time"),
             unreadable: all.metric("unreadable_resources", "Resources that this version cannot read"),
             owner_watches: all.family("owner_watches", "Watches of owners"),
             owner_watch_restarts: all.family("owner_watch_restarts", "Watches that had to start again"),
             api_requests: all.family("api_requests", "Calls to the API server"),
+            store_requests: all.family("store_requests", "Calls to the bucket"),
         };
         families.start_at_zero();
         families

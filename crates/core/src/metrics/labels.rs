@@ -51,6 +51,48 @@ words! {
 }
 
 words! {
+    /// What a bucket was asked. Providers charge for each request, and more for those that write or list.
+    StoreCall {
+        /// A blob, or a part of it.
+        Get => "get",
+        /// What the bucket has of a blob.
+        Head => "head",
+        /// A page of the names.
+        List => "list",
+        /// To keep a blob, or a part of one.
+        Put => "put",
+        /// To begin an upload in parts, or to complete it.
+        Post => "post",
+        /// To remove a blob, or an upload in parts.
+        Delete => "delete",
+        /// Asked of another service: credentials.
+        Credentials => "credentials",
+    }
+}
+
+words! {
+    /// What came of a call to a bucket.
+    StoreOutcome {
+        /// It succeeded.
+        Ok => "ok",
+        /// There is no such blob.
+        Absent => "absent",
+        /// A condition of the call does not hold.
+        Conflict => "conflict",
+        /// The credentials are not accepted, or lack the right.
+        Denied => "denied",
+        /// The bucket takes no further call at the moment.
+        Throttled => "throttled",
+        /// The bucket has no room.
+        Full => "full",
+        /// There was no answer, or the answer says that other calls would fail as well.
+        Unavailable => "unavailable",
+        /// Any other refusal.
+        Failed => "failed",
+    }
+}
+
+words! {
     /// What has a limit. A share is the most that one namespace may have; in v0 the most that one user may have.
     Limited {
         /// `--max-resources`: resources, with the uploads in flight.

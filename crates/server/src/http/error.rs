@@ -110,12 +110,12 @@ impl ApiError {
         )
     }
 
-    /// The storage answers no calls.
+    /// The storage answers no calls, or refuses them all the same.
     fn unavailable(error: &dyn Error) -> Self {
-        tracing::error!(error = %chain(error), "the storage does not answer");
+        tracing::error!(error = %chain(error), "the storage cannot be read");
         Self::try_again(
             Code::Overloaded,
-            "this server's storage does not answer: try again later; its admin must find out why",
+            "this server's storage does not answer, or does not let it read: try again later; its admin must find out why",
         )
     }
 
@@ -211,7 +211,9 @@ impl From<AccessError> for ApiError {
             }
             AccessError::Store(StoreError::Throttled(_))
             | AccessError::Ledger(LedgerError::OutOfDescriptors) => Self::throttled(&error),
-            AccessError::Store(StoreError::Unavailable(_)) => Self::unavailable(&error),
+            AccessError::Store(StoreError::Unavailable(_) | StoreError::Denied(_)) => {
+                Self::unavailable(&error)
+            }
             // The server ends for that, and says why in its log.
             AccessError::Store(StoreError::Replaced(_)) | AccessError::Ledger(LedgerError::Replaced(_)) => {
                 Self::shutting_down()

@@ -51,7 +51,7 @@ pub use capacity::{CapacityLimits, LEAST_CHARGE, NoRoom};
 pub use claim::{ClaimError, check_new_ledger};
 pub use download::Download;
 pub use error::{AccessError, UploadError};
-pub use recover::Recovered;
+pub use recover::{DELETIONS_AT_ONCE, Recovered};
 pub use share::{Share, ShareError};
 pub use strays::StraysGo;
 pub use upload::{NewUpload, Staged, Terms, Upload};

@@ -1,6 +1,8 @@
 //! Finishes what a crash or a failure interrupted.
 
-use futures_util::TryStreamExt as _;
+use std::pin::pin;
+
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 
 use super::strays::Found;
 use super::upload::{Late, tell_of_broken_upload};
@@ -11,6 +13,9 @@ use cloakroom_core::text::chain;
 
 /// How many rows are read together.
 const PAGE: u32 = 500;
+
+/// Deletions at once. Each mostly waits for the store, and one tenant's many do not hold up those of others.
+pub const DELETIONS_AT_ONCE: usize = 16;
 
 /// What was interrupted, and is finished now.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -96,9 +101,12 @@ impl Parts {
     }
 
     async fn finish_deletions(&self) -> Result<u64, AccessError> {
+        let deletions = stream::iter(self.all_in(State::Deleting).await?)
+            .map(async |id| (id, self.finish_deletion(id).await));
+        let mut endings = pin!(deletions.buffer_unordered(DELETIONS_AT_ONCE));
         let mut finished = 0;
-        for id in self.all_in(State::Deleting).await? {
-            match self.finish_deletion(id).await {
+        while let Some((id, ending)) = endings.next().await {
+            match ending {
                 Ok(is_finished) => finished += u64::from(is_finished),
                 // Bundles that cannot be removed must not hold up all the others, however many they are: each sweep meets
                 // them again.

@@ -15,8 +15,8 @@ use crate::owners::{Presence, Unknown};
 use cloakroom_core::clock::Readings;
 use cloakroom_core::resource::{DeletionReason, Owner, Ready, Resource, ResourceId};
 use cloakroom_core::text::chain;
-use cloakroom_storage::AccessError;
 use cloakroom_storage::ledger::{Authority, LedgerError, Listed};
+use cloakroom_storage::{AccessError, DELETIONS_AT_ONCE};
 
 /// Fresh reads at once.
 const READS_AT_ONCE: usize = 8;
@@ -24,9 +24,6 @@ const READS_AT_ONCE: usize = 8;
 /// After this many reads without an answer, the other candidates wait for the next sweep. If each of them waited for an
 /// API server that does not answer, a sweep could take hours.
 const MOST_FAILED_READS: usize = 8;
-
-/// Deletions at once. Several run together so that one tenant's many deletions do not hold up those of others.
-const DELETIONS_AT_ONCE: usize = 16;
 
 /// After this many bundles in a row that could not be removed, a sweep leaves the rest of the list to the next one: the
 /// store itself may be the reason.

@@ -1,0 +1,88 @@
+//! Copies of the ledger, beside the blobs.
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::path::Path as FilePath;
+
+use bytes::Bytes;
+use cloakroom_storage::copies::CopyName;
+use cloakroom_storage::store::StoreError;
+use futures_util::TryStreamExt as _;
+use object_store::ObjectStoreExt as _;
+use object_store::path::Path;
+
+use super::calls::PATIENCE;
+use super::{BucketStore, download, listing, upload};
+
+/// How much of the file is read at a time.
+const PIECE_BYTES: usize = 1 << 20;
+
+impl BucketStore {
+    /// Keeps a copy of `file`, which must not change meanwhile.
+    pub async fn keep_copy(&self, name: CopyName, file: &FilePath) -> Result<(), StoreError> {
+        let mut file = File::open(file).map_err(unusable)?;
+        let length = file.metadata().map_err(unusable)?.len();
+        let mut writer = upload::begin(&self.0, self.copy(name), Some(length)).await?.writer;
+        loop {
+            let (piece, rest) =
+                tokio::task::spawn_blocking(move || piece(file)).await.map_err(unusable)??;
+            if piece.is_empty() {
+                return writer.commit().await;
+            }
+            file = rest;
+            writer.write(piece).await?;
+        }
+    }
+
+    /// The copies that there are, the oldest first.
+    pub async fn copies(&self) -> Result<Vec<CopyName>, StoreError> {
+        let objects = listing::objects(&self.0, self.0.location.copies());
+        let names = objects.try_filter_map(async |found| Ok(name(&found.location)));
+        let mut names: Vec<CopyName> = names.try_collect().await?;
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    /// Writes a copy into `file`, durably.
+    pub async fn read_copy(&self, name: CopyName, mut file: File) -> Result<(), StoreError> {
+        let path = self.copy(name);
+        let Some(facts) = self.0.facts(&path).await? else {
+            let missing = format!("there is no {}", self.0.location.shown(&path));
+            return Err(StoreError::Missing(missing.into()));
+        };
+        let mut pieces = download::open(&self.0, path, facts.size_bytes, 0..facts.size_bytes).await?;
+        while let Some(piece) = pieces.try_next().await? {
+            file.write_all(&piece).map_err(unusable)?;
+        }
+        file.sync_all().map_err(unusable)
+    }
+
+    /// Removes a copy. It succeeds if there is none.
+    pub async fn remove_copy(&self, name: CopyName) -> Result<(), StoreError> {
+        let (bucket, path) = (&self.0, self.copy(name));
+        let deleted = bucket.repeated("delete", &path, PATIENCE, || bucket.api.delete(&path)).await;
+        bucket.or_absent(deleted).await.map(drop)
+    }
+
+    fn copy(&self, name: CopyName) -> Path {
+        self.0.location.copies().join(format!("{name}{ENDING}"))
+    }
+}
+
+const ENDING: &str = ".db";
+
+/// The copy that the object is; `None` if another program has written it.
+fn name(path: &Path) -> Option<CopyName> {
+    path.filename()?.strip_suffix(ENDING)?.parse().ok()
+}
+
+/// The next bytes of the file; none at its end.
+fn piece(mut file: File) -> Result<(Bytes, File), StoreError> {
+    let mut bytes = Vec::with_capacity(PIECE_BYTES);
+    (&mut file).take(PIECE_BYTES as u64).read_to_end(&mut bytes).map_err(unusable)?;
+    Ok((bytes.into(), file))
+}
+
+fn unusable(error: impl std::error::Error + Send + Sync + 'static) -> StoreError {
+    StoreError::Fault(error.into())
+}

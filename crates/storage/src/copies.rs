@@ -1,0 +1,116 @@
+//! Copies of the ledger in the bucket of its bundles: how they are named, and which of them stay.
+
+use std::collections::BTreeSet;
+use std::fmt::{self, Display, Formatter};
+use std::str::FromStr;
+
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+
+/// From how many days copies are kept.
+const DAYS: usize = 7;
+
+/// A time to the second, in UTC, without the colons that some programs do not take in names.
+const FORM: &str = "%Y-%m-%dT%H-%M-%SZ";
+
+/// The name of a copy: the time when it was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CopyName(Timestamp);
+
+/// A text is not the name of a copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("it is not the name of a copy, such as 2026-01-31T12-00-00Z")]
+pub struct NotACopyName;
+
+impl CopyName {
+    /// The name of a copy that is made at `now`, after the one of the name `newest`.
+    pub fn after(newest: Option<Self>, now: Timestamp) -> Self {
+        let second = Timestamp::from_second(now.as_second()).unwrap_or(now);
+        // Two in one second, or a clock that went back, do not change the order.
+        let next = newest.and_then(|newest| newest.0.checked_add(SignedDuration::from_secs(1)).ok());
+        Self(next.map_or(second, |next| second.max(next)))
+    }
+
+    /// When the copy was made.
+    pub fn made_at(self) -> Timestamp {
+        self.0
+    }
+}
+
+impl Display for CopyName {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.0.strftime(FORM).fmt(f)
+    }
+}
+
+impl FromStr for CopyName {
+    type Err = NotACopyName;
+
+    fn from_str(text: &str) -> Result<Self, NotACopyName> {
+        let time = DateTime::strptime(FORM, text).map_err(|_| NotACopyName)?;
+        TimeZone::UTC.to_timestamp(time).map(Self).map_err(|_| NotACopyName)
+    }
+}
+
+/// Which of `copies`, the oldest first, can go: all but the newest one, and the first one of each of the last seven days that
+/// have any. So a server that is started again and again, or with a ledger that lost its rows, pushes no earlier copy out.
+pub fn superfluous(copies: &[CopyName]) -> Vec<CopyName> {
+    let day = |copy: &CopyName| copy.0.to_zoned(TimeZone::UTC).date();
+    let days: BTreeSet<_> = copies.iter().map(day).collect();
+    let mut days: BTreeSet<_> = days.into_iter().rev().take(DAYS).collect();
+    let mut others = copies.to_vec();
+    others.pop();
+    // The first one of a day takes it out of the set.
+    others.retain(|copy| !days.remove(&day(copy)));
+    others
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn copies(names: &[&str]) -> Vec<CopyName> {
+        names.iter().map(|name| name.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_name_is_a_time() {
+        let now = "2026-01-31T12:00:00.9Z".parse().unwrap();
+        let name = CopyName::after(None, now);
+        assert_eq!(name.to_string(), "2026-01-31T12-00-00Z");
+        let next = CopyName::after(Some(name), now);
+        assert_eq!(next.to_string(), "2026-01-31T12-00-01Z");
+        assert_eq!(CopyName::after(Some(next), now).to_string(), "2026-01-31T12-00-02Z");
+        assert_eq!(name.to_string().parse(), Ok(name));
+        for text in [
+            "",
+            "latest",
+            "2026-01-31",
+            "2026-01-31T12:00:00Z",
+            "2026-13-31T12-00-00Z",
+            "2026-01-31T12-00-00Z.db",
+        ] {
+            assert_eq!(text.parse::<CopyName>(), Err(NotACopyName), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_newest_copy_stays_and_the_first_of_each_of_seven_days() {
+        let all = copies(&[
+            "2026-01-01T10-00-00Z",
+            "2026-01-02T10-00-00Z",
+            "2026-01-03T10-00-00Z",
+            "2026-01-04T10-00-00Z",
+            "2026-01-05T10-00-00Z",
+            "2026-01-06T10-00-00Z",
+            "2026-01-09T10-00-00Z",
+            "2026-01-10T10-00-00Z",
+            "2026-01-10T10-01-00Z",
+            "2026-01-10T10-02-00Z",
+        ]);
+        assert_eq!(superfluous(&all), copies(&["2026-01-01T10-00-00Z", "2026-01-10T10-01-00Z"]));
+        assert_eq!(superfluous(&all[8..]), []);
+        assert_eq!(superfluous(&[]), []);
+    }
+}
