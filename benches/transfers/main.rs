@@ -8,6 +8,7 @@
 #![expect(clippy::unwrap_used, reason = "a bench that cannot go on has nothing to report")]
 
 mod binaries;
+mod bucket;
 mod durable;
 mod forms;
 mod lifecycle;
@@ -17,12 +18,13 @@ mod stage_fetch;
 mod startup;
 mod submit;
 
-const SCENARIOS: [(&str, fn()); 9] = [
+const SCENARIOS: [(&str, fn()); 10] = [
     ("startup", startup::run),
     ("memory", memory::run),
     ("lifecycle", lifecycle::run),
     ("nginx", nginx::run),
     ("durable", durable::run),
+    ("bucket", bucket::run),
     ("forms", forms::run),
     ("stage-fetch", stage_fetch::run),
     ("submit", submit::run),

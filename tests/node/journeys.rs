@@ -1,5 +1,6 @@
 //! The journeys, in the order in which they run.
 
+mod bucket;
 mod chart;
 mod deploy;
 mod external;
@@ -7,6 +8,7 @@ mod failures;
 mod jobs;
 mod lifecycle;
 mod operator;
+mod release;
 mod replacement;
 mod secrets;
 mod transfers;
@@ -35,7 +37,7 @@ pub fn trials() -> Vec<Trial> {
     .into_iter()
     .map(|journey| journey.trial(&world::needs()))
     .chain(operator::JOURNEYS.iter().map(|journey| journey.trial(&operator::needs())))
-    .chain([chart::JOURNEY.trial(&chart::needs())])
+    .chain([bucket::JOURNEY.trial(&bucket::needs()), chart::JOURNEY.trial(&release::needs())])
     .collect()
 }
 

@@ -1,6 +1,6 @@
-//! A port of the loopback interface that stays reserved for one server, even while that server is down.
+//! A port that stays reserved for one server, even while that server is down.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 
 use tokio::net::TcpSocket;
 
@@ -10,7 +10,12 @@ pub struct ReservedPort(TcpSocket);
 
 impl ReservedPort {
     pub fn new() -> Self {
-        Self(bound(SocketAddr::from(([127, 0, 0, 1], 0))))
+        Self::on(Ipv4Addr::LOCALHOST)
+    }
+
+    /// The same of another interface.
+    pub fn on(address: Ipv4Addr) -> Self {
+        Self(bound(SocketAddr::from((address, 0))))
     }
 
     pub fn address(&self) -> SocketAddr {

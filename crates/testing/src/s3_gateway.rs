@@ -1,6 +1,6 @@
 //! The Versity S3 Gateway: a store that speaks the protocol of S3, and keeps objects in a folder.
 
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -21,7 +21,7 @@ pub const BUCKET: &str = "team";
 pub const ACCESS_KEY: &str = "AKIATESTEXAMPLE";
 pub const SECRET_KEY: &str = "secret-key-of-the-gateway";
 
-/// A running gateway on loopback. It ends when this is dropped.
+/// A running gateway. It ends when this is dropped.
 pub struct S3Gateway {
     program: Program,
     port: ReservedPort,
@@ -36,16 +36,21 @@ impl S3Gateway {
 
     /// Starts it with an empty bucket. It is ready when this returns.
     pub async fn start() -> Self {
-        Self::start_with(None).await
+        Self::start_with(ReservedPort::new(), None).await
     }
 
     /// The same with TLS. The certificate must be for `localhost`.
     pub async fn start_with_tls(certificate: &Pem) -> Self {
-        Self::start_with(Some(certificate)).await
+        Self::start_with(ReservedPort::new(), Some(certificate)).await
     }
 
-    async fn start_with(certificate: Option<&Pem>) -> Self {
-        let (folder, port) = (tempfile::tempdir().unwrap(), ReservedPort::new());
+    /// The same on another interface, for which the certificate must be.
+    pub async fn start_with_tls_on(address: Ipv4Addr, certificate: &Pem) -> Self {
+        Self::start_with(ReservedPort::on(address), Some(certificate)).await
+    }
+
+    async fn start_with(port: ReservedPort, certificate: Option<&Pem>) -> Self {
+        let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(folder.path().join("objects").join(BUCKET)).unwrap();
         let program = start(folder.path(), &port, certificate);
         let gateway = Self { program, port, folder, has_tls: certificate.is_some() };
@@ -63,9 +68,11 @@ impl S3Gateway {
 
     /// Where it is.
     pub fn url(&self) -> String {
+        let address = self.port.address();
         match self.has_tls {
-            true => format!("https://localhost:{}", self.port.address().port()),
-            false => format!("http://{}", self.port.address()),
+            true if address.ip().is_loopback() => format!("https://localhost:{}", address.port()),
+            true => format!("https://{address}"),
+            false => format!("http://{address}"),
         }
     }
 

@@ -101,7 +101,7 @@ pub const TABLE: &[Row] = &[
         ),
     ),
     row(README, "Deploy", "$ openssl", By::Test("tests/node/journeys/deploy.rs")),
-    row(README, "Deploy", "$ printf", By::Test("tests/node/journeys/chart.rs")),
+    row(README, "Deploy", "$ printf", By::Test("tests/node/journeys/release.rs")),
     row(README, "Deploy", "$ export CLOAKROOM_SERVER", By::Test("tests/node/journeys/deploy.rs")),
     row(README, "Deploy", "$ kubectl create namespace spark", By::Test("tests/node/journeys/deploy.rs")),
     row(README, "Automatic cleanup", "", By::Text),

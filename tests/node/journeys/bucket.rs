@@ -1,0 +1,121 @@
+//! A server whose bundles are in a bucket: what happens to its pod, to its node and to its volume fails no client.
+
+use cloakroom_testing::documentation::page;
+use cloakroom_testing::needs::Need;
+use cloakroom_testing::s3_gateway::{ACCESS_KEY, BUCKET, S3Gateway, SECRET_KEY};
+use cloakroom_testing::tls;
+
+use super::Journey;
+use super::deploy::server;
+use super::release::{self, Release};
+use crate::cluster::{NODE, NODE_ADDRESS, make_volume};
+use crate::shell::{At, Background, laptop, run, start, until};
+use crate::world;
+
+pub const JOURNEY: Journey =
+    Journey("a_server_with_a_bucket_outlives_its_pod_its_node_and_its_volume", bucket);
+
+const NAME: &str = "bucket";
+
+pub fn needs() -> Vec<Need> {
+    release::needs().into_iter().chain(S3Gateway::needs()).collect()
+}
+
+fn bucket() {
+    server();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let certificate = tls::signed_by_ca(&world::folder(), &[NODE_ADDRESS]);
+    let address = NODE_ADDRESS.parse().unwrap();
+    let gateway = runtime.block_on(S3Gateway::start_with_tls_on(address, &certificate));
+    let release = Release { name: NAME, port: 31002, values: values(&gateway) };
+    release.prepare();
+    laptop(&format!(
+        "kubectl create secret generic cloakroom-store -n {NAME} --from-literal=AWS_ACCESS_KEY_ID={ACCESS_KEY} \
+             --from-literal=AWS_SECRET_ACCESS_KEY={SECRET_KEY}
+         kubectl create secret generic store-ca -n {NAME} --from-file=ca.crt={}
+         {}",
+        certificate.ca.display(),
+        release.install()
+    ));
+    release.counts();
+    laptop(&format!("head -c 200000000 /dev/urandom >bucket.bin\n{}", release.stage("bucket.bin")));
+    a_killed_pod(&release);
+    a_drained_node(&release);
+    a_lost_volume(&release);
+    let objects = std::fs::read_dir(gateway.objects().join("cloakroom/blobs")).unwrap().count();
+    assert!(objects >= 1, "the bundles are elsewhere");
+    laptop(&format!("helm uninstall {NAME} -n {NAME} && kubectl delete namespace {NAME} --wait=false"));
+}
+
+fn values(gateway: &S3Gateway) -> String {
+    let (url, port) = (gateway.url(), gateway.address().port());
+    format!(
+        ",store.url=s3://{BUCKET}/cloakroom,store.endpoint={url},store.existingSecret=cloakroom-store,store.caSecret=store-ca,\
+         networkPolicy.storePorts[0]={port}"
+    )
+}
+
+/// An upload and a download, of which one at least is on its way when this returns.
+fn transfers(release: &Release) -> Vec<Background> {
+    let again = "cp -n bucket.bin again.bin";
+    let transfers =
+        vec![start(&format!("{again}\n{}", release.stage("again.bin"))), start(&release.fetch("bucket.bin"))];
+    let metrics = format!(
+        "kubectl get --raw /api/v1/namespaces/{NAME}/services/{NAME}-cloakroom-operations:10001/proxy/metrics \
+             | grep '^cloakroom_transfers_in_flight' | grep -qv ' 0$'"
+    );
+    until("one is on its way", || run(At::Laptop, &metrics).code == Some(0));
+    transfers
+}
+
+fn a_killed_pod(release: &Release) {
+    let running = transfers(release);
+    laptop(&format!(
+        "kubectl delete pod -n {NAME} -l app.kubernetes.io/name=cloakroom --wait=false --grace-period=0 --force"
+    ));
+    for ran in running.into_iter().map(Background::end) {
+        let took = ran.ok().took;
+        eprintln!("node: a transfer whose server was killed took {:.1} s", took.as_secs_f64());
+    }
+}
+
+fn a_drained_node(release: &Release) {
+    let running = transfers(release);
+    laptop(&format!("kubectl drain {NODE} --ignore-daemonsets --delete-emptydir-data --force --timeout=60s"));
+    laptop(&format!("kubectl uncordon {NODE}"));
+    for ran in running.into_iter().map(Background::end) {
+        ran.ok();
+    }
+    laptop(&release.fetch("bucket.bin"));
+}
+
+/// By the words of docs/buckets.md. The server was stopped by a signal, so nothing is lost.
+fn a_lost_volume(release: &Release) {
+    make_volume(&world::folder(), "bucket-2", NAME);
+    let claim = format!("pvc -n {NAME} {NAME}-cloakroom");
+    laptop(&format!(
+        "kubectl scale deployment/{NAME}-cloakroom -n {NAME} --replicas=0
+         kubectl wait -n {NAME} --for=delete pod -l app.kubernetes.io/name=cloakroom --timeout=60s
+         kubectl get {claim} -o json | jq 'del(.spec.volumeName, .metadata.annotations, .metadata.uid, .metadata.resourceVersion, .status)' >claim.json
+         kubectl delete {claim}
+         kubectl apply -f claim.json
+         kubectl scale deployment/{NAME}-cloakroom -n {NAME} --replicas=1"
+    ));
+    let log = format!("kubectl logs -n {NAME} deployment/{NAME}-cloakroom");
+    until("the server says what to do", || {
+        let said = run(At::Laptop, &log);
+        (said.stdout + &said.stderr).contains("start with --restore-ledger latest")
+    });
+    let text = page("docs/buckets.md");
+    let line =
+        text.lines().find_map(|line| line.split_once("this is `kubectl set env").map(|(_, rest)| rest));
+    let line = format!("kubectl set env{}", line.unwrap().split('`').next().unwrap());
+    laptop(&format!(
+        "{}
+         kubectl rollout status deployment/{NAME}-cloakroom -n {NAME} --timeout=90s",
+        release.in_its_words(&line)
+    ));
+    laptop(&release.fetch("bucket.bin"));
+    let listed = laptop(&format!("kubectl exec -n {NAME} deploy/{NAME}-cloakroom -- cloakroom ls"));
+    assert!(!listed.stderr.contains("resume-deletions"), "{}", listed.stderr);
+}
