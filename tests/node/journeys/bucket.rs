@@ -24,7 +24,9 @@ pub fn needs() -> Vec<Need> {
 fn bucket() {
     server();
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let certificate = tls::signed_by_ca(&world::folder(), &[NODE_ADDRESS]);
+    let of_the_store = world::folder().join("store");
+    std::fs::create_dir(&of_the_store).unwrap();
+    let certificate = tls::signed_by_ca(&of_the_store, &[NODE_ADDRESS]);
     let address = NODE_ADDRESS.parse().unwrap();
     let gateway = runtime.block_on(S3Gateway::start_with_tls_on(address, &certificate));
     let release = Release { name: NAME, port: 31002, values: values(&gateway) };
