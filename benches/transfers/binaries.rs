@@ -85,7 +85,7 @@ impl Build {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
         cloakroom_testing::files::settle();
         let began = Instant::now();
-        runtime.block_on(memory::load(&server, AT_ONCE, AT_ONCE));
+        runtime.block_on(memory::load(&server, AT_ONCE, AT_ONCE, memory::BUNDLE_BYTES));
         self.burst.add(began.elapsed());
         self.burst_cpu.add(cpu(&server));
         std::thread::sleep(CALM);

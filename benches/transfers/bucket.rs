@@ -18,6 +18,8 @@ const SMALL_BYTES: u64 = 4 << 10;
 const SMALL_FILES: usize = 400;
 const SMALL_AT_ONCE: usize = 16;
 const TRANSFERS: usize = 64;
+/// Of those transfers. The gateway copies parts together, so they need twice their size on the disk.
+const BUNDLE_BYTES: usize = 64 << 20;
 
 pub fn run() {
     let missing = missing(&S3Gateway::needs());
@@ -57,7 +59,7 @@ pub fn run() {
     for (uploads, downloads) in [(TRANSFERS, 0), (0, TRANSFERS), (TRANSFERS, TRANSFERS)] {
         let folder = tempfile::tempdir().unwrap();
         let server = serve(&gateway, folder.path());
-        runtime.block_on(memory::load(&server, uploads, downloads));
+        runtime.block_on(memory::load(&server, uploads, downloads, BUNDLE_BYTES));
         println!(
             "peak memory with {uploads} uploads and {downloads} downloads at once: {}",
             memory::peak(&server)
@@ -120,7 +122,9 @@ fn tasks(folder: &Path, server: &Cloakroom, gateway: &S3Gateway) -> Vec<Task> {
         ),
         task(
             "400 uploads of 4 KiB, 16 at once",
-            format!("curl -sS --fail --parallel --parallel-max {SMALL_AT_ONCE} --config {at}/uploads"),
+            format!(
+                "curl --no-progress-meter --fail --parallel --parallel-max {SMALL_AT_ONCE} --config {at}/uploads"
+            ),
             format!("{s5cmd} cp '{at}/small-*' {copy}/"),
         ),
     ]

@@ -6,7 +6,8 @@ use futures_util::{StreamExt as _, stream};
 use reqwest::{Body, Client};
 
 const AT_ONCE: usize = 32;
-const BUNDLE_BYTES: usize = 256 << 20;
+/// Of each bundle, in most scenarios.
+pub const BUNDLE_BYTES: usize = 256 << 20;
 const CHUNK: &[u8] = &[7; 64 << 10];
 
 pub fn run() {
@@ -14,20 +15,21 @@ pub fn run() {
         let folder = tempfile::tempdir().unwrap();
         let server = Cloakroom::serve(folder.path(), &["--min-free-space", "0b"]);
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-        runtime.block_on(load(&server, uploads, downloads));
+        runtime.block_on(load(&server, uploads, downloads, BUNDLE_BYTES));
         println!("peak memory with {uploads} uploads and {downloads} downloads at once: {}", peak(&server));
     }
 }
 
-pub async fn load(server: &Cloakroom, uploads: usize, downloads: usize) {
+pub async fn load(server: &Cloakroom, uploads: usize, downloads: usize, bundle_bytes: usize) {
     let client = Client::builder().no_proxy().tls_backend_preconfigured(no_roots()).build().unwrap();
-    let (id, secret) = if downloads > 0 { upload(&client, server).await } else { Default::default() };
+    let (id, secret) =
+        if downloads > 0 { upload(&client, server, bundle_bytes).await } else { Default::default() };
     let uploads = (0..uploads).map(|_| async {
-        let (id, secret) = upload(&client, server).await;
+        let (id, secret) = upload(&client, server, bundle_bytes).await;
         let url = server.url(&format!("/api/v1/resources/{id}"));
         client.delete(url).bearer_auth(secret).send().await.unwrap().error_for_status().unwrap();
     });
-    let downloads = (0..downloads).map(|_| download(&client, server, &id, &secret));
+    let downloads = (0..downloads).map(|_| download(&client, server, (&id, &secret), bundle_bytes));
     futures_util::future::join(
         futures_util::future::join_all(uploads),
         futures_util::future::join_all(downloads),
@@ -35,8 +37,8 @@ pub async fn load(server: &Cloakroom, uploads: usize, downloads: usize) {
     .await;
 }
 
-async fn upload(client: &Client, server: &Cloakroom) -> (String, String) {
-    let chunks = stream::iter(std::iter::repeat_n(Bytes::from_static(CHUNK), BUNDLE_BYTES / CHUNK.len()));
+async fn upload(client: &Client, server: &Cloakroom, bundle_bytes: usize) -> (String, String) {
+    let chunks = stream::iter(std::iter::repeat_n(Bytes::from_static(CHUNK), bundle_bytes / CHUNK.len()));
     let body = Body::wrap_stream(chunks.map(Ok::<_, std::io::Error>));
     let url = server.url("/api/v1/resources?namespace=demo&label=app%3Ddemo");
     let answer = client.post(url).body(body).send().await.unwrap().error_for_status().unwrap();
@@ -45,7 +47,7 @@ async fn upload(client: &Client, server: &Cloakroom) -> (String, String) {
     (text("resourceId"), text("resourceSecret"))
 }
 
-async fn download(client: &Client, server: &Cloakroom, id: &str, secret: &str) {
+async fn download(client: &Client, server: &Cloakroom, (id, secret): (&str, &str), bundle_bytes: usize) {
     let url = server.url(&format!("/api/v1/resources/{id}"));
     let answer = client.get(url).bearer_auth(secret).send().await.unwrap().error_for_status().unwrap();
     let mut bytes = answer.bytes_stream();
@@ -53,7 +55,7 @@ async fn download(client: &Client, server: &Cloakroom, id: &str, secret: &str) {
     while let Some(chunk) = bytes.next().await {
         received += chunk.unwrap().len();
     }
-    assert_eq!(received, BUNDLE_BYTES);
+    assert_eq!(received, bundle_bytes);
 }
 
 /// The peak of resident memory (VmHWM).

@@ -120,7 +120,9 @@ async fn serve(
         }
         let copies = copies.map(Copies::stop);
         if let Err(NotClosed) = server.close().await {
-            tracing::warn!("the ledger did not close in time; it recovers at the next start");
+            tracing::warn!(
+                "the ledger did not close in time, so there is no last copy of it; it recovers at the next start"
+            );
         } else if let Some(copies) = copies.filter(|_| replaced.is_none()) {
             copies.make(&shutdown).await;
         }

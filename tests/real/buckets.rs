@@ -79,6 +79,17 @@ impl Bucket {
         path
     }
 
+    fn serve_restored(&self, copy: &str) -> Cloakroom {
+        Cloakroom::start(self.command(&self.gateway.url(), &["--restore-ledger", copy]))
+    }
+
+    fn resume_deletions(&self, server: &Cloakroom) {
+        let mut resume = command();
+        resume.arg("resume-deletions").arg("--data-dir").arg(self.data_dir());
+        assert!(output_in_time(&mut resume).status.success());
+        assert_eq!(is_behind(server), "0");
+    }
+
     /// What happens to a volume.
     fn lose_the_volume(&self) {
         std::fs::remove_dir_all(self.data_dir()).unwrap();
@@ -316,8 +327,13 @@ async fn a_bucket_that_fails_is_told_counted_and_waited_for(bucket: Bucket) {
 async fn a_server_that_lost_its_ledger_begins_with_a_copy(bucket: Bucket) {
     let (first, second) = (bucket.file("a.jar", 1000), bucket.file("b.jar", 1000));
     let mut server = bucket.serve();
-    // The one of a new ledger is made while it is in use.
+    // The one of a new ledger is made while it is in use. What comes after it may be missing in it, so it is always behind.
     server.wait_for_log("a copy of the ledger is in the bucket");
+    server.kill();
+    bucket.lose_the_volume();
+    let mut server = bucket.serve_restored("latest");
+    assert_eq!(is_behind(&server), "1");
+    bucket.resume_deletions(&server);
     let early = staged(&server, &first);
     server.signal("TERM");
     assert!(server.wait().success(), "{}", server.log());
@@ -331,9 +347,21 @@ async fn a_server_that_lost_its_ledger_begins_with_a_copy(bucket: Bucket) {
     bucket.lose_the_volume();
     let refused = output_in_time(&mut bucket.command(&bucket.gateway.url(), &[]));
     assert!(stderr(&refused).contains("start with --restore-ledger latest"), "{}", stderr(&refused));
-    let unknown = ["--restore-ledger", "2026-01-31T12-00-00Z"];
-    let refused = output_in_time(&mut bucket.command(&bucket.gateway.url(), &unknown));
-    assert!(stderr(&refused).contains(copies[0].trim_end_matches(".db")), "{}", stderr(&refused));
+    let refused = |copy: &str, why: &str| {
+        let mut command = bucket.command(&bucket.gateway.url(), &["--restore-ledger", copy]);
+        let output = output_in_time(&mut command);
+        assert!(!output.status.success() && stderr(&output).contains(why), "{}", stderr(&output));
+    };
+    let empty = copies[0].trim_end_matches(".db");
+    refused("2026-01-31T12-00-00Z", empty);
+    let damaged = bucket.gateway.objects().join("cloakroom/ledger/2030-01-31T12-00-00Z.db");
+    std::fs::write(&damaged, "not a ledger, or a part of one").unwrap();
+    refused("latest", "the copy 2030-01-31T12-00-00Z cannot be used");
+    std::fs::remove_file(damaged).unwrap();
+    let log = bucket.data_dir().join("ledger.db-wal");
+    std::fs::write(&log, "of the lost ledger").unwrap();
+    refused("latest", "move it to another folder");
+    std::fs::remove_file(log).unwrap();
 
     // Nothing has happened since the last copy.
     let page = block("docs/buckets.md", "Copies of the ledger", "cloakroom serve");
@@ -345,23 +373,19 @@ async fn a_server_that_lost_its_ledger_begins_with_a_copy(bucket: Bucket) {
     let late = staged(&server, &second);
     server.kill();
     bucket.lose_the_volume();
-    let server = Cloakroom::start(bucket.command(&bucket.gateway.url(), &["--restore-ledger", "latest"]));
+    let server = bucket.serve_restored("latest");
     assert_fetched(&at(&early, &server), &first);
     assert!(download(&at(&late, &server)).contains("404 Not Found"));
     assert_eq!((is_behind(&server).as_str(), bucket.objects().len()), ("1", 2));
     // The flag does nothing while there is a ledger.
     server.kill();
-    let server = Cloakroom::start(bucket.command(&bucket.gateway.url(), &["--restore-ledger", "latest"]));
+    let server = bucket.serve_restored("latest");
     assert_eq!(is_behind(&server), "1");
-    let mut resume = command();
-    resume.arg("resume-deletions").arg("--data-dir").arg(bucket.data_dir());
-    assert!(output_in_time(&mut resume).status.success());
-    assert_eq!(is_behind(&server), "0");
+    bucket.resume_deletions(&server);
     server.kill();
 
     bucket.lose_the_volume();
-    let empty = copies[0].trim_end_matches(".db");
-    let server = Cloakroom::start(bucket.command(&bucket.gateway.url(), &["--restore-ledger", empty]));
+    let server = bucket.serve_restored(empty);
     assert!(download(&at(&early, &server)).contains("404 Not Found"));
     assert_eq!((is_behind(&server).as_str(), bucket.objects().len()), ("1", 2));
 }

@@ -199,9 +199,9 @@ impl Metrics {
         self.of().ledger_behind.set(is_behind.into());
     }
 
-    /// Sets when the newest copy of the ledger was made; `None` if there is none.
-    pub fn ledger_copied(&self, at: Option<Timestamp>) {
-        self.of().ledger_copied.set(at.and_then(|at| u64::try_from(at.as_second()).ok()));
+    /// Sets when the newest copy of the ledger had all; the beginning of Unix time if there is no copy.
+    pub fn ledger_copied(&self, at: Timestamp) {
+        self.of().ledger_copied.set(u64::try_from(at.as_second()).ok());
     }
 
     /// Sets whether another cluster answers than the one that owners were seen in, or a cluster that does not show

@@ -8,7 +8,10 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
-/// From how many days copies are kept.
+/// How many of the newest copies are kept.
+const NEWEST: usize = 7;
+
+/// From how many days one copy is kept.
 const DAYS: usize = 7;
 
 /// A time to the second, in UTC, without the colons that some programs do not take in names.
@@ -53,14 +56,14 @@ impl FromStr for CopyName {
     }
 }
 
-/// Which of `copies`, the oldest first, can go: all but the newest one, and the first one of each of the last seven days that
-/// have any. So a server that is started again and again, or with a ledger that lost its rows, pushes no earlier copy out.
+/// Which of `copies`, the oldest first, can go: all but the newest seven, and the first one of each of the last seven days that
+/// have any. So a server that is stopped again and again does not push out the copies of the days before.
 pub fn superfluous(copies: &[CopyName]) -> Vec<CopyName> {
     let day = |copy: &CopyName| copy.0.to_zoned(TimeZone::UTC).date();
     let days: BTreeSet<_> = copies.iter().map(day).collect();
     let mut days: BTreeSet<_> = days.into_iter().rev().take(DAYS).collect();
     let mut others = copies.to_vec();
-    others.pop();
+    others.truncate(copies.len().saturating_sub(NEWEST));
     // The first one of a day takes it out of the set.
     others.retain(|copy| !days.remove(&day(copy)));
     others
@@ -96,21 +99,13 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_copy_stays_and_the_first_of_each_of_seven_days() {
-        let all = copies(&[
-            "2026-01-01T10-00-00Z",
-            "2026-01-02T10-00-00Z",
-            "2026-01-03T10-00-00Z",
-            "2026-01-04T10-00-00Z",
-            "2026-01-05T10-00-00Z",
-            "2026-01-06T10-00-00Z",
-            "2026-01-09T10-00-00Z",
-            "2026-01-10T10-00-00Z",
-            "2026-01-10T10-01-00Z",
-            "2026-01-10T10-02-00Z",
-        ]);
-        assert_eq!(superfluous(&all), copies(&["2026-01-01T10-00-00Z", "2026-01-10T10-01-00Z"]));
-        assert_eq!(superfluous(&all[8..]), []);
+    fn the_newest_copies_stay_and_the_first_of_each_of_seven_days() {
+        let mut names: Vec<String> = (1..=9).map(|day| format!("2026-01-{day:02}T10-00-00Z")).collect();
+        names.extend((0..10).map(|minute| format!("2026-01-09T11-{minute:02}-00Z")));
+        let all = copies(&names.iter().map(String::as_str).collect::<Vec<_>>());
+        let old = [&names[..2], &names[9..12]].concat();
+        assert_eq!(superfluous(&all), copies(&old.iter().map(String::as_str).collect::<Vec<_>>()));
+        assert_eq!(superfluous(&all[12..]), []);
         assert_eq!(superfluous(&[]), []);
     }
 }

@@ -1,6 +1,7 @@
 //! Copies of the ledger in the bucket of its bundles: one each day, and one when the server stops. With such a copy a server
 //! that has lost its data directory begins again.
 
+use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
@@ -49,8 +50,16 @@ struct Maker {
 #[derive(Default)]
 struct State {
     newest: Option<CopyName>,
-    /// How much the ledger had changed when this server made its last copy; `None` if it has made none.
-    changes: Option<u64>,
+    /// The last copy that this server has made; `None` if it has made none.
+    own: Option<Own>,
+}
+
+/// A copy that this server has made.
+#[derive(Clone, Copy)]
+struct Own {
+    at: Timestamp,
+    /// How much the ledger had changed.
+    changes: u64,
 }
 
 /// The copies of a server. The daily ones end when this is dropped.
@@ -60,17 +69,18 @@ pub struct Copies {
 }
 
 impl Copies {
-    /// Begins to make a copy each day.
+    /// Makes a copy each day until a stop is requested.
     pub fn begin(
         bucket: &Bucket,
         ledger: Arc<SqliteLedger>,
         path: PathBuf,
         staging: Staging,
         metrics: Metrics,
+        shutdown: Shutdown,
     ) -> Self {
         let store = Arc::clone(&bucket.store);
         let maker = Arc::new(Maker { store, ledger, path, staging, metrics, state: Mutex::default() });
-        let daily = AbortOnDropHandle::new(tokio::spawn(Arc::clone(&maker).keep_making()));
+        let daily = AbortOnDropHandle::new(tokio::spawn(Arc::clone(&maker).keep_making(shutdown)));
         Self { maker, daily }
     }
 
@@ -85,23 +95,22 @@ impl Copies {
 pub struct Last(Arc<Maker>);
 
 impl Last {
-    /// Makes a copy of the closed ledger, if there is anything new in it.
+    /// Makes a copy of the closed ledger. It is the only copy that is not behind, because nothing can change after it.
     pub async fn make(self, shutdown: &Shutdown) {
         // A ledger that is behind is none to go back to.
-        if self.0.is_nothing_new() || self.0.staging.is_behind() {
+        if self.0.staging.is_behind() {
             return;
         }
-        let making = self.0.keep(&self.0.path, self.0.ledger.changes());
         let made = tokio::select! {
-            made = tokio::time::timeout(LAST_COPY_TIME, making) => made,
-            () = shutdown.hurried() => return,
+            made = tokio::time::timeout(LAST_COPY_TIME, self.0.keep_closed()) => made,
+            () = shutdown.hurried() => Ok(Err(anyhow::anyhow!("the server has to stop at once"))),
         };
         match made {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!(error = %chain(&*error), "no copy of the ledger could be made"),
+            Ok(Err(error)) => tracing::warn!(error = %chain(&*error), "no last copy of the ledger was made"),
             Err(_) => tracing::warn!(
-                "no copy of the ledger was made: the bucket did not take it within {} s",
-                LAST_COPY_TIME.as_secs()
+                error = format!("the bucket did not take it within {} s", LAST_COPY_TIME.as_secs()),
+                "no last copy of the ledger was made"
             ),
         }
     }
@@ -109,76 +118,96 @@ impl Last {
 
 impl Maker {
     /// Makes a copy whenever the newest one is a day old.
-    async fn keep_making(self: Arc<Self>) {
+    async fn keep_making(self: Arc<Self>, shutdown: Shutdown) {
         loop {
-            if let Err(error) = self.make_if_due().await {
-                tracing::warn!(
+            match self.make_if_due().await {
+                Ok(()) => self.remove_superfluous().await,
+                Err(error) => tracing::warn!(
                     error = %chain(&*error),
                     "no copy of the ledger could be made; the next try is in {} minutes", LOOK_INTERVAL.as_secs() / 60
-                );
+                ),
             }
-            tokio::time::sleep(LOOK_INTERVAL).await;
+            tokio::select! {
+                () = tokio::time::sleep(LOOK_INTERVAL) => {}
+                () = shutdown.requested() => return,
+            }
         }
     }
 
     async fn make_if_due(&self) -> anyhow::Result<()> {
+        let (path, part) = (self.path.clone(), part_of(&self.path));
+        let has_room = on_disk({
+            let part = part.clone();
+            move || remove(&part).map(|()| has_room(&path))
+        });
+        let has_room = has_room.await?;
         if self.state().newest.is_none() {
-            let newest = self.store.copies().await?.pop();
-            self.note(newest);
+            self.note_newest(self.store.copies().await?.pop());
         }
-        if self.is_nothing_new() {
-            self.metrics.ledger_copied(Some(Timestamp::now()));
+        let (own, changes) = (self.state().own, self.ledger.changes());
+        if own.is_some_and(|own| own.changes == changes) {
+            self.metrics.ledger_copied(Timestamp::now());
             return Ok(());
         }
-        let is_recent = |copy: CopyName| Timestamp::now().duration_since(copy.made_at()) < INTERVAL;
-        if self.staging.is_behind() || self.state().newest.is_some_and(is_recent) {
+        if self.staging.is_behind() || self.has_recent_copy() {
             return Ok(());
         }
-        self.has_room()?;
-        let (changes, copy) = (self.ledger.changes(), self.path.with_extension("db-copy"));
-        remove(&copy)?;
-        let kept = async {
-            self.ledger.copy_to(&copy).await?;
-            self.keep(&copy, changes).await
-        };
-        let kept = kept.await;
-        remove(&copy)?;
+        has_room?;
+        self.ledger.copy_to(&part).await?;
+        // What is acknowledged from here on is not in the copy. By a stamp that the copy does not have it is known to be one.
+        if !self.staging.outdate_copies().await? {
+            return Ok(());
+        }
+        let kept = self.keep(&part, changes).await;
+        on_disk(move || remove(&part)).await?;
         kept
     }
 
-    /// Whether another copy would say no more than the last one of this server.
-    fn is_nothing_new(&self) -> bool {
-        self.state().changes == Some(self.ledger.changes())
+    /// Whether a copy is less than a day old. One that is from the future says nothing.
+    fn has_recent_copy(&self) -> bool {
+        let state = self.state();
+        let times = [state.newest.map(CopyName::made_at), state.own.map(|own| own.at)];
+        let mut ages = times.into_iter().flatten().map(|at| Timestamp::now().duration_since(at));
+        ages.any(|age| !age.is_negative() && age < INTERVAL)
     }
 
-    fn has_room(&self) -> anyhow::Result<()> {
-        let size = fs::metadata(&self.path)?.len();
-        let disk = rustix::fs::statvfs(self.path.parent().unwrap_or(Path::new(".")))?;
-        let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-        if free < size.saturating_mul(ROOM) {
-            bail!(
-                "the ledger has {size} bytes, and its disk has {free} bytes free: it needs {ROOM} times as many as the ledger has"
-            );
+    /// Keeps the ledger's file after it was closed.
+    async fn keep_closed(&self) -> anyhow::Result<()> {
+        let log = beside(&self.path, "-wal");
+        let is_whole = on_disk(move || Ok(!log.try_exists()?)).await?;
+        if !is_whole {
+            bail!("the ledger was closed, and a part of it is still in its log");
         }
-        Ok(())
+        self.keep(&self.path, self.ledger.changes()).await
     }
 
-    /// Puts a file with a whole ledger into the bucket, and removes the copies that are not needed any more.
+    /// Puts a file with a whole ledger into the bucket.
     async fn keep(&self, file: &Path, changes: u64) -> anyhow::Result<()> {
-        let name = CopyName::after(self.state().newest, Timestamp::now());
+        let at = Timestamp::now();
+        let name = CopyName::after(self.state().newest, at);
         self.store.keep_copy(name, file).await?;
-        self.note(Some(name));
-        self.state().changes = Some(changes);
+        *self.state() = State { newest: Some(name), own: Some(Own { at, changes }) };
+        self.metrics.ledger_copied(at);
         tracing::info!(copy = %name, "a copy of the ledger is in the bucket");
-        for old in superfluous(&self.store.copies().await?) {
-            self.store.remove_copy(old).await?;
-        }
         Ok(())
     }
 
-    fn note(&self, newest: Option<CopyName>) {
+    async fn remove_superfluous(&self) {
+        let removed = async {
+            for old in superfluous(&self.store.copies().await?) {
+                self.store.remove_copy(old).await?;
+            }
+            anyhow::Ok(())
+        };
+        if let Err(error) = removed.await {
+            tracing::warn!(error = %chain(&*error), "old copies of the ledger could not be removed");
+        }
+    }
+
+    /// Notes what the bucket has from earlier servers.
+    fn note_newest(&self, newest: Option<CopyName>) {
         self.state().newest = newest;
-        self.metrics.ledger_copied(newest.map(CopyName::made_at));
+        self.metrics.ledger_copied(newest.map_or(Timestamp::UNIX_EPOCH, CopyName::made_at));
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -193,9 +222,17 @@ pub async fn newest(bucket: Option<&Bucket>) -> Option<CopyName> {
 
 /// Gets a copy of the ledger from the bucket, and puts it at `path`, where there is none.
 pub async fn restore(bucket: &Bucket, which: RestoreChoice, path: &Path) -> anyhow::Result<()> {
+    for ending in ["-wal", "-journal"] {
+        let log = beside(path, ending);
+        if log.try_exists()? {
+            bail!(
+                "{} is there, of a ledger that is not: SQLite would put it into the copy; move it to another folder",
+                log.display()
+            );
+        }
+    }
     let Bucket { store, location, .. } = bucket;
     let copies = store.copies().await?;
-    let known = || copies.iter().map(CopyName::to_string).collect::<Vec<_>>().join(", ");
     let name = match which {
         RestoreChoice::Latest => copies.last().copied(),
         RestoreChoice::Copy(name) => copies.contains(&name).then_some(name),
@@ -203,18 +240,54 @@ pub async fn restore(bucket: &Bucket, which: RestoreChoice, path: &Path) -> anyh
     let Some(name) = name else {
         match which {
             RestoreChoice::Copy(name) if !copies.is_empty() => {
-                bail!("there is no copy {name} of a ledger in {location}/ledger: there are {}", known())
+                let known: Vec<String> = copies.iter().map(CopyName::to_string).collect();
+                bail!(
+                    "there is no copy {name} of a ledger in {location}/ledger: there are {}",
+                    known.join(", ")
+                )
             }
             _ => bail!("there is no copy of a ledger in {location}/ledger"),
         }
     };
-    let part = path.with_extension("db-copy");
+    let part = part_of(path);
     remove(&part)?;
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&part)?;
     store.read_copy(name, file).await?;
+    SqliteLedger::check_copy(&part).await.with_context(|| format!("the copy {name} cannot be used"))?;
     fs::rename(&part, path)?;
     File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()?;
     tracing::warn!(copy = %name, "the ledger was put back from a copy in the bucket");
+    Ok(())
+}
+
+/// The file of a copy that is being made.
+fn part_of(path: &Path) -> PathBuf {
+    beside(path, "-copy")
+}
+
+/// The path with `ending` behind it.
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(ending);
+    name.into()
+}
+
+/// Runs what may wait for the disk.
+async fn on_disk<T: Send + 'static>(
+    work: impl FnOnce() -> anyhow::Result<T> + Send + 'static,
+) -> anyhow::Result<T> {
+    tokio::task::spawn_blocking(work).await?
+}
+
+fn has_room(path: &Path) -> anyhow::Result<()> {
+    let size = fs::metadata(path)?.len();
+    let disk = rustix::fs::statvfs(path.parent().unwrap_or(Path::new(".")))?;
+    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    if free < size.saturating_mul(ROOM) {
+        bail!(
+            "the ledger has {size} bytes, and its disk has {free} bytes free: {ROOM} times as many must be free"
+        );
+    }
     Ok(())
 }
 

@@ -66,7 +66,7 @@ pub async fn start(
         let store = DiskStore::with_open_blobs(directory, allotment.bundles);
         (Storage::on_disk(Arc::new(store)), settings.data_dir.display().to_string(), None)
     };
-    if !path.exists() {
+    if !path.try_exists()? {
         prepare_ledger(&settings, &storage, &name, &path).await?;
     }
     let ledger = Arc::new(open_ledger(&place, &path, &storage, &clock).await?);
@@ -90,7 +90,9 @@ pub async fn start(
         error @ StartError::Recovery(_) => error.into(),
     })?;
     let copies = settings.bucket.as_ref();
-    let copies = copies.map(|bucket| Copies::begin(bucket, ledger, path, server.staging().clone(), metrics));
+    let copies = copies.map(|bucket| {
+        Copies::begin(bucket, ledger, path, server.staging().clone(), metrics, edge.shutdown().clone())
+    });
     Ok(Started { server, local_admin, place, lock, copies })
 }
 

@@ -1,6 +1,6 @@
 //! The connections to a store. The library hides the status of most errors, so they are made here.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use cloakroom_core::metrics::{Metrics, StoreCall, StoreOutcome};
@@ -19,6 +19,7 @@ use reqwest::{Client, Method};
 use rustls::{CertificateError, ClientConfig};
 
 use super::answer::{BROKEN, LATE, Reason, Refusal, Trouble};
+use super::calls::PATIENCE;
 
 /// How much of the body of an error is read.
 const ERROR_BYTES: usize = 16 << 10;
@@ -83,16 +84,22 @@ struct Service {
     metrics: Metrics,
 }
 
-/// Counts a call when it is dropped. If the caller stopped waiting before the answer, there was none.
+/// Counts a call when it is dropped.
 struct Count<'a> {
     metrics: &'a Metrics,
     call: StoreCall,
-    outcome: StoreOutcome,
+    began: Instant,
+    /// `None` if the caller stopped waiting before the answer.
+    outcome: Option<StoreOutcome>,
 }
 
 impl Drop for Count<'_> {
     fn drop(&mut self) {
-        self.metrics.store_request(self.call, self.outcome);
+        // A caller that waited for less time was not given up by the store, but by its own client.
+        let waited_in_vain = (self.began.elapsed() >= PATIENCE).then_some(StoreOutcome::Unavailable);
+        if let Some(outcome) = self.outcome.or(waited_in_vain) {
+            self.metrics.store_request(self.call, outcome);
+        }
     }
 }
 
@@ -114,19 +121,22 @@ impl HttpService for Service {
         let is_of_bucket = request.uri().to_string().starts_with(&self.bucket);
         let host = request.uri().host().filter(|_| !is_of_bucket).map(str::to_owned);
         let call = if is_of_bucket { call_of(&request) } else { StoreCall::Credentials };
-        let mut count = Count { metrics: &self.metrics, call, outcome: StoreOutcome::Unavailable };
+        let mut count = Count { metrics: &self.metrics, call, began: Instant::now(), outcome: None };
         let (kind, reason) = match self.client.execute(request).await {
             Ok(response) if response.status().is_success() => {
-                count.outcome = StoreOutcome::Ok;
+                count.outcome = Some(StoreOutcome::Ok);
                 return Ok(response);
             }
             Ok(response) => {
                 let (head, body) = response.into_parts();
                 let refusal = Refusal::read(head.status, &head.headers, &beginning(body).await);
-                count.outcome = refusal.outcome();
+                count.outcome = Some(refusal.outcome());
                 (HttpErrorKind::Unknown, Reason::Refused(refusal))
             }
-            Err(error) => (error.kind(), Reason::NoAnswer(why(&error))),
+            Err(error) => {
+                count.outcome = Some(StoreOutcome::Unavailable);
+                (error.kind(), Reason::NoAnswer(why(&error)))
+            }
         };
         Err(HttpError::new(kind, Trouble { host, reason }))
     }

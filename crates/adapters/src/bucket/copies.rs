@@ -1,12 +1,11 @@
 //! Copies of the ledger, beside the blobs.
 
 use std::fs::File;
-use std::io::{Read as _, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::Path as FilePath;
 
-use bytes::Bytes;
 use cloakroom_storage::copies::CopyName;
-use cloakroom_storage::store::StoreError;
+use cloakroom_storage::store::{Begun, BlobWriter, StoreError};
 use futures_util::TryStreamExt as _;
 use object_store::ObjectStoreExt as _;
 use object_store::path::Path;
@@ -20,18 +19,19 @@ const PIECE_BYTES: usize = 1 << 20;
 impl BucketStore {
     /// Keeps a copy of `file`, which must not change meanwhile.
     pub async fn keep_copy(&self, name: CopyName, file: &FilePath) -> Result<(), StoreError> {
-        let mut file = File::open(file).map_err(unusable)?;
-        let length = file.metadata().map_err(unusable)?.len();
-        let mut writer = upload::begin(&self.0, self.copy(name), Some(length)).await?.writer;
-        loop {
-            let (piece, rest) =
-                tokio::task::spawn_blocking(move || piece(file)).await.map_err(unusable)??;
-            if piece.is_empty() {
-                return writer.commit().await;
-            }
-            file = rest;
-            writer.write(piece).await?;
+        let path = file.to_owned();
+        let open = move || {
+            let file = File::open(path)?;
+            file.metadata().map(|facts| (file, facts.len()))
+        };
+        let (file, length) = on_disk(open).await?;
+        let Begun { writer, handle } = upload::begin(&self.0, self.copy(name), Some(length)).await?;
+        let kept = write(writer, file).await;
+        if let (Err(_), Some(handle)) = (&kept, handle) {
+            // If this fails too, a rule of the bucket removes the parts.
+            let _ = self.0.api.abort_multipart(&self.copy(name), &handle.expose().to_owned()).await;
         }
+        kept
     }
 
     /// The copies that there are, the oldest first.
@@ -52,9 +52,9 @@ impl BucketStore {
         };
         let mut pieces = download::open(&self.0, path, facts.size_bytes, 0..facts.size_bytes).await?;
         while let Some(piece) = pieces.try_next().await? {
-            file.write_all(&piece).map_err(unusable)?;
+            file = on_disk(move || file.write_all(&piece).map(|()| file)).await?;
         }
-        file.sync_all().map_err(unusable)
+        on_disk(move || file.sync_all()).await
     }
 
     /// Removes a copy. It succeeds if there is none.
@@ -76,13 +76,25 @@ fn name(path: &Path) -> Option<CopyName> {
     path.filename()?.strip_suffix(ENDING)?.parse().ok()
 }
 
-/// The next bytes of the file; none at its end.
-fn piece(mut file: File) -> Result<(Bytes, File), StoreError> {
-    let mut bytes = Vec::with_capacity(PIECE_BYTES);
-    (&mut file).take(PIECE_BYTES as u64).read_to_end(&mut bytes).map_err(unusable)?;
-    Ok((bytes.into(), file))
+async fn write(mut writer: Box<dyn BlobWriter>, mut file: File) -> Result<(), StoreError> {
+    loop {
+        let next = move || {
+            let mut bytes = Vec::with_capacity(PIECE_BYTES);
+            (&mut file).take(PIECE_BYTES as u64).read_to_end(&mut bytes).map(|_| (bytes, file))
+        };
+        let (bytes, rest) = on_disk(next).await?;
+        if bytes.is_empty() {
+            return writer.commit().await;
+        }
+        file = rest;
+        writer.write(bytes.into()).await?;
+    }
 }
 
-fn unusable(error: impl std::error::Error + Send + Sync + 'static) -> StoreError {
-    StoreError::Fault(error.into())
+/// Runs what may wait for the disk.
+async fn on_disk<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> Result<T, StoreError> {
+    let done = tokio::task::spawn_blocking(work).await.map_err(|_| StoreError::Stopping)?;
+    done.map_err(|error| StoreError::Fault(error.into()))
 }

@@ -2,8 +2,12 @@
 
 use std::path::Path;
 
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions as _, Connection as _};
+
 use super::SqliteLedger;
 use super::error::failed;
+use super::opening::not_opened;
 use cloakroom_storage::ledger::LedgerError;
 
 impl SqliteLedger {
@@ -13,5 +17,16 @@ impl SqliteLedger {
         let path = path.to_string_lossy().into_owned();
         sqlx::query("VACUUM INTO ?1").bind(path).execute(&self.readers).await.map_err(failed)?;
         Ok(())
+    }
+
+    /// Reads all of the copy at `path`, and says whether it is whole.
+    pub async fn check_copy(path: &Path) -> Result<(), LedgerError> {
+        let shown = || path.display().to_string();
+        let options = SqliteConnectOptions::new().filename(path).read_only(true).disable_statement_logging();
+        let mut copy = options.connect().await.map_err(|source| not_opened(source, shown()))?;
+        let found: String =
+            sqlx::query_scalar("PRAGMA quick_check(1)").fetch_one(&mut copy).await.map_err(failed)?;
+        copy.close().await.map_err(failed)?;
+        if found == "ok" { Ok(()) } else { Err(failed(sqlx::Error::Protocol(found))) }
     }
 }

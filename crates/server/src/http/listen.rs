@@ -126,7 +126,7 @@ impl Edge {
     }
 
     /// The request to stop that this edge obeys.
-    pub(crate) fn shutdown(&self) -> &Shutdown {
+    pub fn shutdown(&self) -> &Shutdown {
         &self.shutdown
     }
 

@@ -179,6 +179,25 @@ impl Staging {
     }
 }
 
+impl Staging {
+    /// Writes a stamp that no copy of the ledger has which was made before this call. So each of them is known to be a copy.
+    /// Returns `false` if the ledger itself is behind.
+    pub async fn outdate_copies(&self) -> Result<bool, AccessError> {
+        let mut stamps = self.parts.claims.state.lock().await;
+        if stamps.own.state == ClaimState::Behind {
+            return Ok(false);
+        }
+        // The next stamp may be in the ledger already, and so in the copies, because its answer got lost.
+        let before = stamps.own.stamp;
+        while self.parts.write_stamp(&mut stamps).await? {
+            if stamps.own.stamp != before {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
 impl Parts {
     /// Writes the stamp of this start, which finishes a claim that was begun. If nothing can be written now, the first sweep
     /// that deletes something tries again.
