@@ -392,7 +392,7 @@ async fn damaged_ids_are_counted_and_their_strays_go_by_clean() {
     let listed = run(&server, &["ls"]).await;
     for part in [
         "warning: the ids of 1 resource in the server's ledger are damaged",
-        "1 bundle in the data directory",
+        "warning: 1 bundle, 4 KiB in all, without a resource",
     ] {
         assert!(stderr(&listed).contains(part), "no “{part}” in: {}", stderr(&listed));
     }

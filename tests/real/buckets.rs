@@ -11,6 +11,7 @@ use cloakroom_testing::process::{Cloakroom, binary, command, output_in_time, std
 use cloakroom_testing::s3_gateway::{ACCESS_KEY, BUCKET, S3Gateway, SECRET_KEY};
 use cloakroom_testing::tls;
 use libtest_mimic::Trial;
+use sqlx::Connection as _;
 
 /// More than one part.
 const LARGE: usize = 12 << 20;
@@ -32,6 +33,7 @@ pub fn trials() -> Vec<Trial> {
         no_secret_is_told_of_a_bucket,
         a_bucket_that_fails_is_told_counted_and_waited_for,
         a_server_that_lost_its_ledger_begins_with_a_copy,
+        a_ledger_that_was_not_closed_whole_is_not_copied,
     ]
 }
 
@@ -388,6 +390,19 @@ async fn a_server_that_lost_its_ledger_begins_with_a_copy(bucket: Bucket) {
     let server = bucket.serve_restored(empty);
     assert!(download(&at(&early, &server)).contains("404 Not Found"));
     assert_eq!((is_behind(&server).as_str(), bucket.objects().len()), ("1", 2));
+}
+
+/// Another process that reads the ledger keeps its log from being put into it.
+async fn a_ledger_that_was_not_closed_whole_is_not_copied(bucket: Bucket) {
+    let mut server = bucket.serve();
+    server.wait_for_log("a copy of the ledger is in the bucket");
+    let url = format!("sqlite://{}?mode=ro", bucket.data_dir().join("ledger.db").display());
+    let mut reader = sqlx::SqliteConnection::connect(&url).await.unwrap();
+    sqlx::query("SELECT COUNT(*) FROM resources").fetch_one(&mut reader).await.unwrap();
+    server.signal("TERM");
+    assert!(server.wait().success(), "{}", server.log());
+    assert!(server.log().contains("no last copy of the ledger was made"), "{}", server.log());
+    assert_eq!(copies(&bucket).len(), 1);
 }
 
 /// The copies of the ledger in the bucket, the oldest first.

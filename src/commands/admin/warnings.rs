@@ -42,8 +42,7 @@ pub(super) fn warnings(server: &ServerStatus) -> Vec<String> {
         };
         let removed = if server.ledger_behind { "" } else { ", or remove them with cloakroom clean --strays" };
         format!(
-            "warning: {} in the data directory, {} in all, belong to no resource: the ledger may have been lost or \
-             replaced; {stay}put the ledger back{removed}",
+            "warning: {}, {} in all, without a resource: the ledger may have been lost or replaced; {stay}put the ledger back{removed}",
             bundles(server.strays),
             format_size(server.stray_bytes)
         )

@@ -246,7 +246,10 @@ pub async fn restore(bucket: &Bucket, which: RestoreChoice, path: &Path) -> anyh
                     known.join(", ")
                 )
             }
-            _ => bail!("there is no copy of a ledger in {location}/ledger"),
+            _ => bail!(
+                "there is no copy of a ledger in {location}/ledger: start without --restore-ledger, which begins with a new \
+                 ledger, or says why it may not"
+            ),
         }
     };
     let part = part_of(path);

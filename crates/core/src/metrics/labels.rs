@@ -51,7 +51,7 @@ words! {
 }
 
 words! {
-    /// What a bucket was asked. Providers charge for each request, and more for those that write or list.
+    /// The kinds of requests to a bucket. Providers charge for each request. Those that write or list cost more.
     StoreCall {
         /// A blob, or a part of it.
         Get => "get",

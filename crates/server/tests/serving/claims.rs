@@ -204,6 +204,22 @@ async fn a_copy_of_before_the_last_start_is_known_to_be_one_however_short_the_ru
 }
 
 #[tokio::test]
+async fn a_copy_that_is_outdated_is_behind_even_if_it_has_a_stamp_that_was_under_way() {
+    let app = TestApp::start().await;
+    // The next stamp is in the ledger, and not in the store.
+    app.faults.set(Step::StoreReplaceStamp, Fault::FailBefore);
+    app.staging.outdate_copies().await.unwrap_err();
+    app.faults.clear();
+    let copies = tempfile::tempdir().unwrap();
+    app.change_ledger(&format!("VACUUM INTO '{}'", copies.path().join("ledger.db").display())).await;
+    app.stage("after the copy").await;
+    assert!(app.staging.outdate_copies().await.unwrap());
+    let (directory, clock) = (joined(Some(app.data_dir()), Some(copies.path())), Arc::clone(&app.clock));
+    let app = TestApp::start_on(Arc::new(directory), clock, Options::default()).await;
+    assert_eq!(app.metric("ledger_behind").await, "1");
+}
+
+#[tokio::test]
 async fn the_end_of_a_server_stamps_what_it_changed() {
     let app = TestApp::start().await;
     let stamp = app.data_dir().join("bundles/stamp");
