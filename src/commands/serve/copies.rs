@@ -154,7 +154,7 @@ impl Maker {
         }
         has_room?;
         self.ledger.copy_to(&part).await?;
-        // What is acknowledged from here on is not in the copy. By a stamp that the copy does not have it is known to be one.
+        // What is acknowledged from here on is not in the copy. Without the new stamp, a start on it could not know that.
         if !self.staging.outdate_copies().await? {
             return Ok(());
         }

@@ -42,9 +42,8 @@ const MAX_HEADER_BYTES: usize = 32 << 10;
 /// and load balancers 60 s, Go 90 s).
 pub const KEEP_ALIVE: Duration = Duration::from_secs(95);
 
-/// How many bytes the kernel may keep for a client that has not taken the ones before. Without this limit it is up to 4 MiB of
-/// the container's memory for each slow reader, and a burst of them costs the processor as much. With it a fast reader is as
-/// fast as without.
+/// How many unsent bytes the kernel keeps for a client. Without this limit, each slow reader takes up to 4 MiB of the
+/// container's memory, and the time to copy them. Fast readers are not slower with it.
 const UNSENT_BYTES: u32 = 512 << 10;
 
 /// How long an answer that is being written may still take when the server stops.

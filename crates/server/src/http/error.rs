@@ -110,7 +110,7 @@ impl ApiError {
         )
     }
 
-    /// The storage answers no calls, or refuses them all the same.
+    /// The storage answers no calls, or does not allow them.
     fn unavailable(error: &dyn Error) -> Self {
         tracing::error!(error = %chain(error), "the storage cannot be read");
         Self::try_again(

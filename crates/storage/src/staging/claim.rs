@@ -180,7 +180,8 @@ impl Staging {
 }
 
 impl Staging {
-    /// Writes a stamp that no copy of the ledger has which was made before this call. So each of them is known to be a copy.
+    /// Writes a new stamp. Copies of the ledger from before this call do not have it, so a start on one of them is known to be
+    /// behind.
     /// Returns `false` if the ledger itself is behind.
     pub async fn outdate_copies(&self) -> Result<bool, AccessError> {
         let mut stamps = self.parts.claims.state.lock().await;
