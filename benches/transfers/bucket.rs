@@ -3,10 +3,12 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
+use std::process::Command;
 
+use cloakroom_testing::dist;
 use cloakroom_testing::files::{have, noise, settle, time};
 use cloakroom_testing::needs::missing;
-use cloakroom_testing::process::{Cloakroom, command};
+use cloakroom_testing::process::{self, Cloakroom};
 use cloakroom_testing::s3_gateway::{ACCESS_KEY, BUCKET, S3Gateway, SECRET_KEY};
 use cloakroom_testing::spread::{Spread, ratio};
 
@@ -31,7 +33,7 @@ pub fn run() {
     let gateway = runtime.block_on(S3Gateway::start());
     let folder = tempfile::tempdir().unwrap();
     noise(&folder.path().join("large"), LARGE_BYTES);
-    let server = serve(&gateway, &folder.path().join("data"));
+    let server = serve(process::command(), &gateway, &folder.path().join("data"));
     let mut uploads = String::new();
     for number in 0..SMALL_FILES {
         let file = folder.path().join(format!("small-{number}"));
@@ -58,7 +60,8 @@ pub fn run() {
     println!("peak memory of the server so far: {}", memory::peak(&server));
     for (uploads, downloads) in [(TRANSFERS, 0), (0, TRANSFERS), (TRANSFERS, TRANSFERS)] {
         let folder = tempfile::tempdir().unwrap();
-        let server = serve(&gateway, folder.path());
+        // That of the image has another allocator than the one that cargo builds.
+        let server = serve(Command::new(dist::binary()), &gateway, folder.path());
         runtime.block_on(memory::load(&server, uploads, downloads, BUNDLE_BYTES));
         println!(
             "peak memory with {uploads} uploads and {downloads} downloads at once: {}",
@@ -67,9 +70,15 @@ pub fn run() {
     }
 }
 
-fn serve(gateway: &S3Gateway, data: &Path) -> Cloakroom {
-    let mut serve = command();
-    serve.args(["serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--store-allow-http"]);
+fn serve(mut serve: Command, gateway: &S3Gateway, data: &Path) -> Cloakroom {
+    serve.env_clear().args([
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--ops-listen",
+        "127.0.0.1:0",
+        "--store-allow-http",
+    ]);
     serve.arg("--data-dir").arg(data).args(["--store-endpoint", &gateway.url()]);
     serve.args(["--store", &format!("s3://{BUCKET}/{}", data.file_name().unwrap().to_str().unwrap())]);
     serve.env("AWS_ACCESS_KEY_ID", ACCESS_KEY).env("AWS_SECRET_ACCESS_KEY", SECRET_KEY);
