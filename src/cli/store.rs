@@ -31,21 +31,26 @@ pub enum RestoreChoice {
 #[expect(clippy::doc_markdown, reason = "the comments are the help texts, where names have no backticks")]
 #[command(next_help_heading = "Store")]
 pub struct StoreArgs {
-    /// Keep the bundles in a bucket: s3://BUCKET/PREFIX. The ledger stays in --data-dir. Credentials come from the environment
-    /// [default: bundles are in --data-dir]
+    /// Keep the bundles in a bucket: s3://BUCKET/PREFIX, az://CONTAINER/PREFIX or gs://BUCKET/PREFIX. The ledger stays in
+    /// --data-dir. Credentials come from the environment [default: bundles are in --data-dir]
     #[arg(long, env = "CLOAKROOM_STORE", hide_env_values = true, value_name = "URL", value_parser = hidden())]
     pub store: Option<SecretText>,
 
-    /// Address of a store that speaks the protocol of S3 [default: AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, or that of AWS]
+    /// Address of a store that is not in its usual place [default: that of the cloud; for s3:// before it AWS_ENDPOINT_URL_S3 and
+    /// AWS_ENDPOINT_URL]
     #[arg(long, env = "CLOAKROOM_STORE_ENDPOINT", hide_env_values = true, value_name = "URL", value_parser = hidden(),
           requires = "store")]
     pub store_endpoint: Option<SecretText>,
 
-    /// Region of the bucket [default: AWS_REGION, AWS_DEFAULT_REGION, or us-east-1 at an endpoint]
+    /// Region of the bucket of s3:// [default: AWS_REGION, AWS_DEFAULT_REGION, or us-east-1 at an endpoint]
     #[arg(long, env = "CLOAKROOM_STORE_REGION", value_name = "REGION", requires = "store")]
     pub store_region: Option<String>,
 
-    /// How addresses name the bucket [default: path at an endpoint, otherwise virtual]
+    /// Storage account of the container of az:// [default: AZURE_STORAGE_ACCOUNT]
+    #[arg(long, env = "CLOAKROOM_STORE_ACCOUNT", value_name = "NAME", requires = "store")]
+    pub store_account: Option<String>,
+
+    /// How addresses name the bucket of s3:// [default: path at an endpoint, otherwise virtual]
     #[arg(long, env = "CLOAKROOM_STORE_ADDRESSING", value_name = "WAY", requires = "store")]
     pub store_addressing: Option<AddressingChoice>,
 

@@ -112,14 +112,14 @@ fn stage_command(server: &Cloakroom, file: &Path) -> Command {
 }
 
 /// Stages a file, and returns the ticket.
-fn staged(server: &Cloakroom, file: &Path) -> String {
+pub(crate) fn staged(server: &Cloakroom, file: &Path) -> String {
     let output = output_in_time(&mut stage_command(server, file));
     assert!(output.status.success(), "{}", stderr(&output));
     String::from_utf8(output.stdout).unwrap()
 }
 
 /// Fetches with the ticket, and compares with the file that was staged.
-fn assert_fetched(ticket: &str, file: &Path) {
+pub(crate) fn assert_fetched(ticket: &str, file: &Path) {
     let folder = tempfile::tempdir().unwrap();
     let (ticket_file, to) = (folder.path().join("ticket"), folder.path().join("to"));
     std::fs::write(&ticket_file, ticket).unwrap();
@@ -132,7 +132,7 @@ fn assert_fetched(ticket: &str, file: &Path) {
 }
 
 /// The ticket with the address of a server that was started again.
-fn at(ticket: &str, server: &Cloakroom) -> String {
+pub(crate) fn at(ticket: &str, server: &Cloakroom) -> String {
     let mut ticket: serde_json::Value = serde_json::from_str(ticket).unwrap();
     let url = ticket["url"].as_str().unwrap();
     let path = url.splitn(4, '/').nth(3).unwrap().to_owned();

@@ -10,6 +10,7 @@ mod another_cluster;
 mod api_server;
 mod buckets;
 mod chart;
+mod clouds;
 mod image;
 mod kubeconfigs;
 mod limits;
@@ -32,6 +33,7 @@ fn main() {
         proxies::trials(),
         limits::trials(),
         buckets::trials(),
+        clouds::trials(),
         read_only::trials(),
         spark_jars::trials(),
         old_client::trials(),

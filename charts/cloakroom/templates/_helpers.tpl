@@ -138,13 +138,20 @@ CronJob: batch
 - name: CLOAKROOM_STORE_REGION
   value: {{ . | quote }}
 {{- end }}
+{{- with .account }}
+- name: CLOAKROOM_STORE_ACCOUNT
+  value: {{ . | quote }}
+{{- end }}
 {{- if .caSecret }}
 - name: CLOAKROOM_STORE_CA
   value: /etc/cloakroom/store-ca/ca.crt
 {{- end }}
-{{- if .existingSecret }}
+{{- if and .existingSecret (hasPrefix "gs://" .url) }}
+- name: GOOGLE_APPLICATION_CREDENTIALS
+  value: /etc/cloakroom/store-credentials/credentials.json
+{{- else if .existingSecret }}
 {{- $secret := .existingSecret }}
-{{- range list "AWS_ACCESS_KEY_ID" "AWS_SECRET_ACCESS_KEY" }}
+{{- range ternary (list "AZURE_STORAGE_KEY") (list "AWS_ACCESS_KEY_ID" "AWS_SECRET_ACCESS_KEY") (hasPrefix "az://" .url) }}
 - name: {{ . }}
   valueFrom:
     secretKeyRef:

@@ -19,7 +19,10 @@
 {{- end -}}
 {{- end -}}
 {{- with .Values.store -}}
-{{- if and (or .endpoint .region .existingSecret .caSecret) (not .url) -}}
+{{- if and (hasPrefix "az://" .url) (not .account) -}}
+{{- $wrong = append $wrong "store.account is missing: name the storage account of the container" -}}
+{{- end -}}
+{{- if and (or .endpoint .region .account .existingSecret .caSecret) (not .url) -}}
 {{- $wrong = append $wrong "store.url is missing: set it to the bucket and a prefix in it, such as s3://team/cloakroom" -}}
 {{- end -}}
 {{- end -}}

@@ -4,26 +4,43 @@ use std::any::Any;
 use std::fmt::{self, Debug, Formatter};
 use std::ops::Deref;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
-use cloakroom_adapters::bucket::{BucketStore, Location, Pool, S3Options};
+use cloakroom_adapters::bucket::{BucketOptions, BucketStore, Location, Pool};
 use cloakroom_adapters::disk::{DataDirectory, DiskStore};
 use cloakroom_core::metrics::Metrics;
 use cloakroom_core::resource::BlobKey;
 use cloakroom_storage::store::{BlobStore, LocalDisk as _, MemoryStore, Storage};
+use cloakroom_testing::azurite::{self, Azurite};
+use cloakroom_testing::google_storage::GoogleStorage;
 use cloakroom_testing::needs::{missing, skip_unless_all};
 use cloakroom_testing::s3_gateway::{ACCESS_KEY, BUCKET as TEAM, S3Gateway, SECRET_KEY};
 
 use crate::Implementation;
 
 /// Each store is one line here.
-pub const STORES: [&Store; 3] = [&BUCKET, &DISK, &MEMORY];
+pub const STORES: [&Store; 5] = [&S3, &AZURE, &GOOGLE, &DISK, &MEMORY];
 
-pub static BUCKET: Store = Store {
+pub static S3: Store = Store {
+    implementation: Implementation { name: "s3", needs: S3Gateway::needs, create: || Box::pin(in_s3()) },
+    has_handles: true,
+    needs_handles: true,
+    is_disk: false,
+};
+
+pub static AZURE: Store = Store {
+    implementation: Implementation { name: "azure", needs: Azurite::needs, create: || Box::pin(in_azure()) },
+    has_handles: false,
+    needs_handles: false,
+    is_disk: false,
+};
+
+pub static GOOGLE: Store = Store {
     implementation: Implementation {
-        name: "bucket",
-        needs: S3Gateway::needs,
-        create: || Box::pin(in_a_bucket()),
+        name: "google",
+        needs: GoogleStorage::needs,
+        create: || Box::pin(in_google()),
     },
     has_handles: true,
     needs_handles: true,
@@ -82,6 +99,9 @@ impl Debug for Store {
 /// A store, as the rules see it.
 pub struct StoreData {
     pub storage: Storage,
+    /// Whether an upload exists in the store before it is committed. If not, there is nothing that an abort could end, and the upload
+    /// can be committed afterwards.
+    pub has_uploads: bool,
     uncommitted: Arc<dyn Uncommitted>,
     /// What must stay as long as the store.
     _kept: Box<dyn Any>,
@@ -108,20 +128,56 @@ impl Deref for StoreData {
     }
 }
 
-async fn in_a_bucket() -> StoreData {
+async fn in_s3() -> StoreData {
     let gateway = Arc::new(S3Gateway::start().await);
-    let location = Location::parse(&format!("s3://{TEAM}/some/prefix")).unwrap();
-    let options = S3Options { endpoint: Some(gateway.url()), allows_http: true, ..S3Options::default() };
-    let variables = |name: &str| match name {
-        "AWS_ACCESS_KEY_ID" => Some(ACCESS_KEY.to_owned()),
-        "AWS_SECRET_ACCESS_KEY" => Some(SECRET_KEY.to_owned()),
-        _ => None,
+    let variables = [("AWS_ACCESS_KEY_ID", ACCESS_KEY), ("AWS_SECRET_ACCESS_KEY", SECRET_KEY)];
+    let options = BucketOptions { endpoint: Some(gateway.url()), ..BucketOptions::default() };
+    let storage = in_a_bucket(&format!("s3://{TEAM}/some/prefix"), options, &variables);
+    StoreData { storage, has_uploads: true, uncommitted: Arc::clone(&gateway) as _, _kept: Box::new(()) }
+}
+
+async fn in_azure() -> StoreData {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let (azurite, number) = (Azurite::shared().await, NEXT.fetch_add(1, Ordering::Relaxed));
+    let options = BucketOptions {
+        endpoint: Some(azurite.url()),
+        account: Some(azurite::ACCOUNT.to_owned()),
+        ..BucketOptions::default()
     };
-    let store =
-        BucketStore::in_s3(location, &options, &variables, Pool::new(128 << 20), 1 << 30, &Metrics::new())
-            .unwrap();
-    let storage = Storage::elsewhere(Arc::new(store));
-    StoreData { storage, uncommitted: Arc::clone(&gateway) as _, _kept: Box::new(()) }
+    let location = format!("az://{}/store-{number}", azurite::CONTAINER);
+    let storage = in_a_bucket(&location, options, &[("AZURE_STORAGE_KEY", azurite::KEY)]);
+    StoreData { storage, has_uploads: false, uncommitted: Arc::new(LeftToTheStore), _kept: Box::new(()) }
+}
+
+async fn in_google() -> StoreData {
+    let storage = Arc::new(GoogleStorage::start().await);
+    let variables = [("GOOGLE_APPLICATION_CREDENTIALS", storage.credentials())];
+    let variables = variables.each_ref().map(|(name, path)| (*name, path.to_str().unwrap()));
+    let options = BucketOptions { endpoint: Some(storage.url()), ..BucketOptions::default() };
+    let store = in_a_bucket(&format!("gs://{TEAM}/some/prefix"), options, &variables);
+    StoreData { storage: store, has_uploads: true, uncommitted: storage, _kept: Box::new(()) }
+}
+
+fn in_a_bucket(location: &str, options: BucketOptions, variables: &[(&str, &str)]) -> Storage {
+    let options = BucketOptions { allows_http: true, ..options };
+    let variables = |name: &str| {
+        let found = variables.iter().find(|(variable, _)| *variable == name);
+        found.map(|(_, value)| (*value).to_owned())
+    };
+    let location = Location::parse(location).unwrap();
+    let (pool, largest) = (Pool::new(128 << 20), 1 << 30);
+    let store = BucketStore::new(location, &options, &variables, pool, largest, &Metrics::new());
+    Storage::elsewhere(Arc::new(store.unwrap()))
+}
+
+/// Of a store that lets nobody abort an upload, and drops its parts by itself after some days.
+struct LeftToTheStore;
+
+#[async_trait(?Send)]
+impl Uncommitted for LeftToTheStore {
+    async fn keys(&self) -> Vec<BlobKey> {
+        Vec::new()
+    }
 }
 
 #[async_trait(?Send)]
@@ -132,10 +188,22 @@ impl Uncommitted for S3Gateway {
     }
 }
 
+#[async_trait(?Send)]
+impl Uncommitted for GoogleStorage {
+    async fn keys(&self) -> Vec<BlobKey> {
+        self.gateway.keys().await
+    }
+}
+
 async fn on_disk() -> StoreData {
     let folder = tempfile::tempdir().unwrap();
     let store = Arc::new(DiskStore::new(DataDirectory::open(folder.path()).unwrap()));
-    StoreData { storage: Storage::on_disk(Arc::clone(&store)), uncommitted: store, _kept: Box::new(folder) }
+    StoreData {
+        storage: Storage::on_disk(Arc::clone(&store)),
+        has_uploads: true,
+        uncommitted: store,
+        _kept: Box::new(folder),
+    }
 }
 
 #[async_trait(?Send)]
@@ -148,7 +216,7 @@ impl Uncommitted for DiskStore {
 async fn in_memory() -> StoreData {
     let store = MemoryStore::default();
     let storage = Storage::elsewhere(Arc::new(store.clone()));
-    StoreData { storage, uncommitted: Arc::new(store), _kept: Box::new(()) }
+    StoreData { storage, has_uploads: true, uncommitted: Arc::new(store), _kept: Box::new(()) }
 }
 
 #[async_trait(?Send)]

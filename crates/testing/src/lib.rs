@@ -3,7 +3,8 @@
 //! - the program: [`process`] starts it, [`dist`] finds that of a release, [`logs`] captures the log lines of a test
 //! - API servers: [`api_server`] is a fake one, [`control_plane`] a real one, [`cluster`] stands for either of them,
 //!   and [`runner`] runs the pods of one without nodes; [`scenarios`] run on both
-//! - [`s3_gateway`]: a store of its own, for buckets
+//! - buckets: [`s3_gateway`] speaks the protocol of S3, [`azurite`] that of Azure,
+//!   [`google_storage`] that of Google
 //! - [`child`]: programs that end with the test
 //! - HTTP: [`scripted`] servers, [`wire`] for invalid requests, [`half`] of an upload, [`tls`]; [`proxy`] is an honest one, [`cable`],
 //!   [`checkpoint`] and [`front`] fail as planned
@@ -22,6 +23,7 @@
 )]
 
 pub mod api_server;
+pub mod azurite;
 pub mod bundles;
 pub mod cable;
 pub mod checkpoint;
@@ -34,6 +36,7 @@ pub mod dist;
 pub mod documentation;
 pub mod files;
 pub mod front;
+pub mod google_storage;
 pub mod half;
 pub mod jobs;
 pub mod known;

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 
 use crate::cli::{AddressingChoice, StoreArgs};
 use crate::commands::{UsageError, refuse};
-use cloakroom_adapters::bucket::{Addressing, BucketStore, Location, Pool, S3Options};
+use cloakroom_adapters::bucket::{Addressing, BucketOptions, BucketStore, Location, Pool};
 use cloakroom_core::metrics::Metrics;
 use cloakroom_core::secret_text::SecretText;
 use cloakroom_core::size::format_size;
@@ -44,9 +44,10 @@ pub fn resolve(
         .store_ca
         .as_ref()
         .map_or(Ok(TrustedCertificates::default()), |path| TrustedCertificates::read(slice::from_ref(path)));
-    let options = S3Options {
+    let options = BucketOptions {
         endpoint: args.store_endpoint.as_ref().map(|url| SecretText::expose(url).to_owned()),
         region: args.store_region.clone(),
+        account: args.store_account.clone(),
         addressing: args.store_addressing.map(|way| match way {
             AddressingChoice::Virtual => Addressing::Virtual,
             AddressingChoice::Path => Addressing::Path,
@@ -56,7 +57,7 @@ pub fn resolve(
     };
     let variables = |name: &str| std::env::var(name).ok();
     let pool = Pool::new(memory_bytes);
-    let store = BucketStore::in_s3(location.clone(), &options, &variables, pool, largest, metrics);
+    let store = BucketStore::new(location.clone(), &options, &variables, pool, largest, metrics);
     let store = Arc::new(store.map_err(|error| UsageError::of(&error))?);
     if store.is_in_clear() {
         warnings.push(format!(

@@ -22,6 +22,7 @@ const OTHERS: &[(&str, &str, &str)] = &[
     ("store.url", "\"s3://other/prefix\"", "bucket"),
     ("store.endpoint", "\"https://other.example.com\"", "bucket"),
     ("store.region", "\"eu-central-1\"", "bucket"),
+    ("store.account", "\"other\"", "bucket"),
     ("store.existingSecret", "\"\"", "bucket"),
     ("store.caSecret", "\"ca\"", "bucket"),
     ("networkPolicy.storePorts", "[9000]", "bucket"),

@@ -57,9 +57,26 @@ pub(super) trait Api: ObjectStore + MultipartStore + PaginatedListStore {
     async fn authenticate(&self) -> object_store::Result<()>;
 }
 
+/// A way to delete an object in place of the library's.
+#[async_trait]
+pub(super) trait Deletions: Send + Sync {
+    /// Deletes the object at `path`.
+    async fn delete(&self, path: &Path) -> object_store::Result<()>;
+}
+
+/// What is set up for a kind of buckets.
+pub(super) struct Connected {
+    pub api: Arc<dyn Api>,
+    /// The address of the bucket.
+    pub url: String,
+    pub deletions: Option<Box<dyn Deletions>>,
+}
+
 /// A bucket, and what all calls to it share.
 pub(super) struct Bucket {
     pub api: Arc<dyn Api>,
+    /// How objects are deleted; `None` for the library's way.
+    pub deletions: Option<Box<dyn Deletions>>,
     pub location: Location,
     pub pool: Pool,
     /// How many bytes a blob may have.
@@ -93,6 +110,14 @@ impl Attempts {
 impl Bucket {
     pub fn path(&self, key: BlobKey) -> Path {
         self.location.blobs().join(key.to_string())
+    }
+
+    /// Deletes the object at `path`, in one call.
+    pub async fn delete(&self, path: &Path) -> object_store::Result<()> {
+        match &self.deletions {
+            Some(deletions) => deletions.delete(path).await,
+            None => self.api.delete(path).await,
+        }
     }
 
     /// The failure to do `action` on the object at `path`.

@@ -110,9 +110,14 @@ fn call_of(request: &HttpRequest) -> StoreCall {
         Method::PUT => StoreCall::Put,
         Method::POST => StoreCall::Post,
         Method::DELETE => StoreCall::Delete,
-        _ if request.uri().query().is_some_and(|query| query.contains("list-type=")) => StoreCall::List,
+        _ if request.uri().query().is_some_and(is_list) => StoreCall::List,
         _ => StoreCall::Get,
     }
+}
+
+/// Whether a GET with this query is for a list: that of S3 and Google, or that of Azure.
+fn is_list(query: &str) -> bool {
+    query.contains("list-type=") || query.contains("comp=list")
 }
 
 #[async_trait]

@@ -7,7 +7,6 @@ use std::path::Path as FilePath;
 use cloakroom_storage::copies::CopyName;
 use cloakroom_storage::store::{Begun, BlobWriter, StoreError};
 use futures_util::TryStreamExt as _;
-use object_store::ObjectStoreExt as _;
 use object_store::path::Path;
 
 use super::calls::PATIENCE;
@@ -60,7 +59,7 @@ impl BucketStore {
     /// Removes a copy. It succeeds if there is none.
     pub async fn remove_copy(&self, name: CopyName) -> Result<(), StoreError> {
         let (bucket, path) = (&self.0, self.copy(name));
-        let deleted = bucket.repeated("delete", &path, PATIENCE, || bucket.api.delete(&path)).await;
+        let deleted = bucket.repeated("delete", &path, PATIENCE, || bucket.delete(&path)).await;
         bucket.or_absent(deleted).await.map(drop)
     }
 

@@ -1,12 +1,24 @@
-//! Where a store is: `s3://BUCKET/PREFIX`.
+//! Where a store is: `s3://BUCKET/PREFIX`, and the same with `az` and `gs`.
 
 use std::fmt::{self, Display, Formatter};
 
 use object_store::path::Path;
 
+/// Which protocol a bucket speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// S3, and stores that speak its protocol.
+    S3,
+    /// Containers of Azure Blob Storage.
+    Azure,
+    /// Google Cloud Storage.
+    Google,
+}
+
 /// A bucket, and the prefix of all objects of the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Location {
+    kind: Kind,
     bucket: String,
     /// Parts between slashes.
     prefix: Vec<String>,
@@ -16,7 +28,7 @@ pub struct Location {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LocationError {
     /// No kind of store has this scheme.
-    #[error("it must begin with s3://")]
+    #[error("it must begin with s3://, az:// or gs://")]
     Scheme,
     /// There is a user, a password or a query.
     #[error(
@@ -25,22 +37,47 @@ pub enum LocationError {
     )]
     Credentials,
     /// The name is not one of a bucket.
-    #[error("the name of a bucket is 3 to 63 lower-case letters, digits, dots and hyphens")]
+    #[error(
+        "the name of a bucket is 3 to 63 lower-case letters, digits and hyphens, with dots except in az://, and _ in gs://"
+    )]
     Bucket,
     /// The prefix has a part that would not be the same everywhere.
     #[error("a part of a prefix is letters, digits and any of - _ . = and neither empty nor . nor ..")]
     Prefix,
 }
 
+impl Kind {
+    const ALL: [Self; 3] = [Self::S3, Self::Azure, Self::Google];
+
+    /// How its locations begin.
+    pub fn scheme(self) -> &'static str {
+        match self {
+            Self::S3 => "s3://",
+            Self::Azure => "az://",
+            Self::Google => "gs://",
+        }
+    }
+
+    /// What the name of a bucket may have beside letters, digits and hyphens.
+    fn marks(self) -> &'static [u8] {
+        match self {
+            Self::S3 => b".",
+            Self::Azure => b"",
+            Self::Google => b"._",
+        }
+    }
+}
+
 impl Location {
-    /// Reads `s3://BUCKET` or `s3://BUCKET/PREFIX`.
+    /// Reads `s3://BUCKET` or `s3://BUCKET/PREFIX`, or the same with another scheme.
     pub fn parse(text: &str) -> Result<Self, LocationError> {
-        let rest = text.strip_prefix("s3://").ok_or(LocationError::Scheme)?;
+        let of_kind = |kind: Kind| text.strip_prefix(kind.scheme()).map(|rest| (kind, rest));
+        let (kind, rest) = Kind::ALL.into_iter().find_map(of_kind).ok_or(LocationError::Scheme)?;
         if rest.contains(['@', '?', '#']) {
             return Err(LocationError::Credentials);
         }
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
-        if !is_bucket(bucket) {
+        if !is_bucket(bucket, kind) {
             return Err(LocationError::Bucket);
         }
         let parts = match prefix.strip_suffix('/').unwrap_or(prefix) {
@@ -50,7 +87,12 @@ impl Location {
         if !parts.iter().all(|part| is_part(part)) {
             return Err(LocationError::Prefix);
         }
-        Ok(Self { bucket: bucket.to_owned(), prefix: parts })
+        Ok(Self { kind, bucket: bucket.to_owned(), prefix: parts })
+    }
+
+    /// Which protocol the bucket speaks.
+    pub(super) fn kind(&self) -> Kind {
+        self.kind
     }
 
     /// The name of the bucket.
@@ -84,19 +126,21 @@ impl Location {
 
     /// An object, as messages name it.
     pub(super) fn shown(&self, path: &Path) -> String {
-        format!("s3://{}/{path}", self.bucket)
+        format!("{}{}/{path}", self.kind.scheme(), self.bucket)
     }
 }
 
 impl Display for Location {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "s3://{}", self.bucket)?;
+        write!(f, "{}{}", self.kind.scheme(), self.bucket)?;
         self.prefix.iter().try_for_each(|part| write!(f, "/{part}"))
     }
 }
 
-fn is_bucket(name: &str) -> bool {
-    let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b".-".contains(&byte);
+fn is_bucket(name: &str, kind: Kind) -> bool {
+    let is_inner = |byte: u8| {
+        byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || kind.marks().contains(&byte)
+    };
     let is_outer = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
     let bytes = name.as_bytes();
     (3..=63).contains(&bytes.len())
@@ -120,6 +164,8 @@ mod tests {
             ("s3://team", "s3://team", "blobs"),
             ("s3://team/", "s3://team", "blobs"),
             ("s3://my.team-1/a/B_c=d.e/", "s3://my.team-1/a/B_c=d.e", "a/B_c=d.e/blobs"),
+            ("az://team/a", "az://team/a", "a/blobs"),
+            ("gs://my_team.example/a", "gs://my_team.example/a", "a/blobs"),
         ] {
             let location = Location::parse(text).unwrap();
             assert_eq!((location.to_string().as_str(), location.blobs().as_ref()), (shown, blobs));
@@ -142,6 +188,8 @@ mod tests {
             ("s3://Team", Bucket),
             ("s3://-team", Bucket),
             ("s3://team:9000/prefix", Bucket),
+            ("s3://my_team", Bucket),
+            ("az://my.team", Bucket),
             ("s3://team/a//b", Prefix),
             ("s3://team/../b", Prefix),
             ("s3://team//", Prefix),

@@ -2,38 +2,72 @@
 //! `PREFIX/ledger/TIME.db`, where no listing of blobs finds them.
 
 mod answer;
+mod azure;
 mod calls;
 mod connector;
 mod copies;
 mod download;
+mod google;
 mod listing;
 mod location;
 mod pool;
 mod probe;
 mod s3;
+mod settings;
 mod stamp;
 mod upload;
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use cloakroom_core::metrics::Metrics;
 use cloakroom_core::resource::{BlobKey, UploadHandle};
 use cloakroom_storage::stamp::Stamp;
 use cloakroom_storage::store::{Begun, BlobFacts, BlobStore, BlobStream, StoreError};
 use futures_util::stream::BoxStream;
-use object_store::ObjectStoreExt as _;
 
-use calls::{Bucket, PATIENCE};
+use calls::{Bucket, Connected, PATIENCE};
+use location::Kind;
 pub use location::{Location, LocationError};
 pub use pool::Pool;
 pub use probe::ProbeError;
-pub use s3::{Addressing, S3Options, S3Variables, SettingError};
+use settings::Settings;
+pub use settings::{Addressing, BucketOptions, SettingError, Variables};
 
 /// A store in a bucket.
 pub struct BucketStore(Arc<Bucket>);
 
 impl BucketStore {
+    /// A store at `location`. No request is made yet. `largest` is how many bytes a blob may have. Each request is counted in
+    /// `metrics`.
+    pub fn new(
+        location: Location,
+        options: &BucketOptions,
+        variables: Variables<'_>,
+        pool: Pool,
+        largest: u64,
+        metrics: &Metrics,
+    ) -> Result<Self, SettingError> {
+        let settings = Settings { location: &location, options, variables, metrics };
+        settings.check_flags()?;
+        let Connected { api, url, deletions } = match location.kind() {
+            Kind::S3 => s3::connect(&settings),
+            Kind::Azure => azure::connect(&settings),
+            Kind::Google => google::connect(&settings),
+        }?;
+        let is_in_clear = url.starts_with("http:");
+        Ok(Self(Arc::new(Bucket {
+            api,
+            deletions,
+            location,
+            pool,
+            largest,
+            is_in_clear,
+            succeeded_at: Mutex::default(),
+        })))
+    }
+
     /// The least memory for transfers with which a blob of `largest` bytes can be uploaded.
     pub fn least_memory(largest: u64) -> u64 {
         upload::part_bytes(largest) + download::MEMORY_BYTES
@@ -66,7 +100,7 @@ impl BlobStore for BucketStore {
 
     async fn delete(&self, key: BlobKey) -> Result<(), StoreError> {
         let (bucket, path) = (&self.0, self.0.path(key));
-        let deleted = bucket.repeated("delete", &path, PATIENCE, || bucket.api.delete(&path)).await;
+        let deleted = bucket.repeated("delete", &path, PATIENCE, || bucket.delete(&path)).await;
         bucket.or_absent(deleted).await.map(drop)
     }
 

@@ -8,6 +8,7 @@ use object_store::{ObjectStore as _, ObjectStoreExt as _, PutMode};
 use super::BucketStore;
 use super::answer::Failure;
 use super::calls::{Bucket, PATIENCE};
+use super::location::Kind;
 
 /// A bucket that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -45,6 +46,41 @@ pub enum ProbeError {
     },
 }
 
+/// What the credentials must allow.
+#[derive(Clone, Copy)]
+enum Right {
+    Write,
+    Read,
+    List,
+    /// To begin and abort uploads in parts. In Azure that is a part of writing.
+    Abort,
+    Delete,
+}
+
+impl Right {
+    /// What it allows, and its name in policies of a kind of buckets.
+    fn describe(self, kind: Kind) -> (&'static str, &'static str) {
+        let (what, s3, azure, google) = match self {
+            Self::Write => ("write objects", "s3:PutObject", "blobs/write", "storage.objects.create"),
+            Self::Read => ("read objects", "s3:GetObject", "blobs/read", "storage.objects.get"),
+            Self::List => ("list objects", "s3:ListBucket", "blobs/read", "storage.objects.list"),
+            Self::Abort => (
+                "begin and abort uploads",
+                "s3:PutObject and s3:AbortMultipartUpload",
+                "blobs/write",
+                "storage.multipartUploads.create and .abort",
+            ),
+            Self::Delete => ("delete objects", "s3:DeleteObject", "blobs/delete", "storage.objects.delete"),
+        };
+        let name = match kind {
+            Kind::S3 => s3,
+            Kind::Azure => azure,
+            Kind::Google => google,
+        };
+        (what, name)
+    }
+}
+
 const TEXT: &str = "cloakroom tries whether this bucket can be used\n";
 
 impl BucketStore {
@@ -55,7 +91,7 @@ impl BucketStore {
         let tried = Probe { bucket, path: &path }.run().await;
         if tried.is_err() {
             // The error says what is wrong; this one would say the same.
-            let _ = bucket.once("delete", &path, PATIENCE, bucket.api.delete(&path)).await;
+            let _ = bucket.once("delete", &path, PATIENCE, bucket.delete(&path)).await;
         }
         tried
     }
@@ -70,7 +106,7 @@ impl Probe<'_> {
     async fn run(&self) -> Result<(), ProbeError> {
         let (api, path) = (&self.bucket.api, self.path);
         let create = || api.put_opts(path, TEXT.into(), PutMode::Create.into());
-        let write = |failed| self.error("write objects", "s3:PutObject", failed);
+        let write = |failed| self.error(Right::Write, failed);
         match self.bucket.repeated("write", path, PATIENCE, create).await {
             // An earlier attempt was done, and its answer got lost.
             Err(failed) if failed.is_conflict() => {}
@@ -83,12 +119,12 @@ impl Probe<'_> {
         }
         self.read_and_list().await?;
         let begun = self.bucket.once("begin the upload of", path, PATIENCE, api.create_multipart(path)).await;
-        let id = begun.map_err(write)?;
+        let id = begun.map_err(|failed| self.error(Right::Abort, failed))?;
         let abort = || api.abort_multipart(path, &id);
         let aborted = self.bucket.repeated("abort the upload of", path, PATIENCE, abort).await;
-        aborted.map_err(|failed| self.error("abort uploads", "s3:AbortMultipartUpload", failed))?;
-        let deleted = self.bucket.repeated("delete", path, PATIENCE, || api.delete(path)).await;
-        deleted.map_err(|failed| self.error("delete objects", "s3:DeleteObject", failed))?;
+        aborted.map_err(|failed| self.error(Right::Abort, failed))?;
+        let deleted = self.bucket.repeated("delete", path, PATIENCE, || self.bucket.delete(path)).await;
+        deleted.map_err(|failed| self.error(Right::Delete, failed))?;
         self.ask_for_what_is_absent().await
     }
 
@@ -96,10 +132,13 @@ impl Probe<'_> {
         let (api, path) = (&self.bucket.api, self.path);
         let read =
             self.bucket.repeated("read", path, PATIENCE, || async { api.get(path).await?.bytes().await });
-        let text = read.await.map_err(|failed| self.error("read objects", "s3:GetObject", failed))?;
-        let list = || api.list_paginated(Some(path.as_ref()), PaginatedListOptions::default());
+        let text = read.await.map_err(|failed| self.error(Right::Read, failed))?;
+        // Without its last digit: the library leaves out what is named as the prefix.
+        let name: &str = path.as_ref();
+        let prefix = &name[..name.len() - 1];
+        let list = || api.list_paginated(Some(prefix), PaginatedListOptions::default());
         let listed = self.bucket.repeated("list", path, PATIENCE, list).await;
-        let listed = listed.map_err(|failed| self.error("list objects", "s3:ListBucket", failed))?;
+        let listed = listed.map_err(|failed| self.error(Right::List, failed))?;
         let is_listed = listed.result.objects.iter().any(|found| found.location == *path);
         if text != TEXT || !is_listed {
             return Err(ProbeError::Consistency(self.store()));
@@ -113,7 +152,7 @@ impl Probe<'_> {
             self.bucket.repeated("look at", self.path, PATIENCE, || self.bucket.api.head(self.path)).await;
         match asked {
             Err(failed) if failed.is_absence() => Ok(()),
-            Err(failed) => Err(self.error("list objects", "s3:ListBucket", failed)),
+            Err(failed) => Err(self.error(Right::List, failed)),
             Ok(_) => Err(ProbeError::Consistency(self.store())),
         }
     }
@@ -122,7 +161,8 @@ impl Probe<'_> {
         self.bucket.location.to_string()
     }
 
-    fn error(&self, what: &'static str, right: &'static str, failed: Failure) -> ProbeError {
+    fn error(&self, right: Right, failed: Failure) -> ProbeError {
+        let (what, right) = right.describe(self.bucket.location.kind());
         match (self.store(), StoreError::from(failed)) {
             (store, source @ StoreError::Denied(_)) => ProbeError::Right { what, right, store, source },
             (store, source) => ProbeError::Store { store, source },

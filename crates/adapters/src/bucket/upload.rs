@@ -59,7 +59,8 @@ pub(super) async fn begin(
             (part_bytes, Some(bucket.repeated("begin the upload of", &path, PATIENCE, create).await?))
         }
     };
-    let handle = in_parts.as_ref().map(UploadHandle::from_text);
+    // In Azure the parts belong to the path, and an id is not needed.
+    let handle = in_parts.as_ref().filter(|id| !id.is_empty()).map(UploadHandle::from_text);
     let writer = BucketWriter {
         bucket: Arc::clone(bucket),
         path,

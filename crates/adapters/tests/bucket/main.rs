@@ -2,6 +2,7 @@
 //! has a real gateway behind a proxy that fails as planned.
 #![expect(clippy::unwrap_used, clippy::pedantic, reason = "tests are read for what they check")]
 
+mod clouds;
 mod copies;
 mod downloads;
 mod refusals;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use cloakroom_adapters::bucket::{BucketStore, Location, Pool, S3Options};
+use cloakroom_adapters::bucket::{BucketOptions, BucketStore, Location, Pool};
 use cloakroom_core::metrics::Metrics;
 use cloakroom_core::resource::{BlobKey, ResourceId};
 use cloakroom_storage::store::{Begun, BlobStore as _, StoreError};
@@ -27,10 +28,11 @@ const POOL_BYTES: u64 = 32 << 20;
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    let trials = [uploads::trials(), downloads::trials(), refusals::trials(), copies::trials()]
-        .into_iter()
-        .flatten()
-        .collect();
+    let trials =
+        [uploads::trials(), downloads::trials(), refusals::trials(), copies::trials(), clouds::trials()]
+            .into_iter()
+            .flatten()
+            .collect();
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
@@ -81,14 +83,32 @@ fn store(endpoint: &str, secret_key: &str, pool: Pool, metrics: &Metrics) -> Buc
 
 /// With these variables in place of the environment.
 fn store_by(endpoint: &str, pool: Pool, variables: &[(&str, &str)], metrics: &Metrics) -> BucketStore {
-    let location = Location::parse(&format!("s3://{BUCKET}/prefix")).unwrap();
-    let options =
-        S3Options { endpoint: Some(endpoint.to_owned()), allows_http: true, ..S3Options::default() };
+    let options = BucketOptions { endpoint: Some(endpoint.to_owned()), ..BucketOptions::default() };
+    store_with_pool(&format!("s3://{BUCKET}/prefix"), options, pool, variables, metrics)
+}
+
+fn store_at(
+    location: &str,
+    options: BucketOptions,
+    variables: &[(&str, &str)],
+    metrics: &Metrics,
+) -> BucketStore {
+    store_with_pool(location, options, Pool::new(POOL_BYTES), variables, metrics)
+}
+
+fn store_with_pool(
+    location: &str,
+    options: BucketOptions,
+    pool: Pool,
+    variables: &[(&str, &str)],
+    metrics: &Metrics,
+) -> BucketStore {
+    let options = BucketOptions { allows_http: true, ..options };
     let value = |name: &str| {
         let found = variables.iter().find(|(variable, _)| *variable == name);
         found.map(|(_, value)| (*value).to_owned())
     };
-    BucketStore::in_s3(location, &options, &value, pool, 1 << 30, metrics).unwrap()
+    BucketStore::new(Location::parse(location).unwrap(), &options, &value, pool, 1 << 30, metrics).unwrap()
 }
 
 /// A script that has this turn for the first `times` requests that `concerns`.

@@ -139,7 +139,11 @@ async fn an_aborted_upload_can_not_be_committed(store: &StoreData) {
     writer.write(Bytes::from_static(b"late")).await.unwrap();
     // Not what a user of the port may do: one that was paused for long does it all the same.
     store.abort(key, handle.as_ref()).await.unwrap();
-    assert!(writer.commit().await.is_err());
+    assert_eq!(writer.commit().await.is_err(), store.has_uploads);
+    if !store.has_uploads {
+        // Its tombstone is what remembers the abort, and by that a sweep finds the blob.
+        store.delete(key).await.unwrap();
+    }
     assert!(!is_there(store, key).await);
     assert_eq!(all_keys(store).await, BTreeSet::new());
 }
@@ -174,7 +178,7 @@ async fn dropped_bytes_are_left_to_abort(store: &StoreData) {
     let Begun { mut writer, handle } = store.begin(key, None).await.unwrap();
     writer.write(Bytes::from(vec![0; 1 << 20])).await.unwrap();
     drop(writer);
-    assert_eq!(all_keys(store).await, BTreeSet::from([key]));
+    assert_eq!(all_keys(store).await.contains(&key), store.has_uploads);
     assert!(!is_there(store, key).await);
     store.abort(key, handle.as_ref()).await.unwrap();
     assert_eq!(all_keys(store).await, BTreeSet::new());
@@ -190,7 +194,7 @@ async fn all_that_is_committed_is_listed_with_its_facts(store: &StoreData) {
             expected.insert(key, store.facts(key).await.unwrap().unwrap());
         } else {
             begin(store, key).await;
-            uncommitted.insert(key);
+            uncommitted.extend(store.has_uploads.then_some(key));
         }
     }
     let listed: BTreeMap<BlobKey, BlobFacts> = store.list().try_collect().await.unwrap();

@@ -155,6 +155,8 @@ pub const TABLE: &[Row] = &[
     row(CI, "GitLab CI", "run:", By::Test("tests/real/pages/member.rs")),
     row(CI, "When a job is cancelled", "./cloakroom", By::Member),
     row(BUCKETS, "Begin", "export AWS_ACCESS_KEY_ID", By::Test("tests/real/buckets.rs")),
+    row(BUCKETS, "Begin", "export AZURE_STORAGE_ACCOUNT", By::Test("tests/real/clouds.rs")),
+    row(BUCKETS, "Begin", "export GOOGLE_APPLICATION_CREDENTIALS", By::Test("tests/real/clouds.rs")),
     row(
         BUCKETS,
         "In Kubernetes",

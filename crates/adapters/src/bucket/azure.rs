@@ -1,0 +1,118 @@
+//! Containers of Azure Blob Storage.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use hyper::header::{CONTENT_LENGTH, HeaderValue};
+use hyper::http::Request;
+use object_store::azure::{
+    AzureAccessKey, AzureAuthorizer, AzureConfigKey, MicrosoftAzure, MicrosoftAzureBuilder,
+};
+use object_store::client::{HttpClient, HttpConnector as _, HttpRequestBody};
+use object_store::path::Path;
+use reqwest::Url;
+
+use super::calls::{Api, Connected, Deletions};
+use super::settings::{Rules, SettingError, Settings, no_retries};
+
+const KEY: &str = "AZURE_STORAGE_KEY";
+
+/// The variables that say which credentials to use. Their names are those of Azure's own command line, and of the identity of a pod.
+const RULES: Rules<AzureConfigKey> = Rules {
+    passed: &[
+        (KEY, AzureConfigKey::AccessKey),
+        ("AZURE_STORAGE_SAS_TOKEN", AzureConfigKey::SasKey),
+        ("AZURE_CLIENT_ID", AzureConfigKey::ClientId),
+        ("AZURE_TENANT_ID", AzureConfigKey::AuthorityId),
+        ("AZURE_CLIENT_SECRET", AzureConfigKey::ClientSecret),
+        ("AZURE_FEDERATED_TOKEN_FILE", AzureConfigKey::FederatedTokenFile),
+        ("AZURE_AUTHORITY_HOST", AzureConfigKey::AuthorityHost),
+    ],
+    pairs: &[
+        ("AZURE_CLIENT_SECRET", "AZURE_CLIENT_ID"),
+        ("AZURE_CLIENT_SECRET", "AZURE_TENANT_ID"),
+        ("AZURE_FEDERATED_TOKEN_FILE", "AZURE_CLIENT_ID"),
+        ("AZURE_FEDERATED_TOKEN_FILE", "AZURE_TENANT_ID"),
+    ],
+    addresses: &["AZURE_AUTHORITY_HOST"],
+    files: &["AZURE_FEDERATED_TOKEN_FILE"],
+    ways: &[KEY, "AZURE_STORAGE_SAS_TOKEN", "AZURE_CLIENT_SECRET", "AZURE_FEDERATED_TOKEN_FILE"],
+    elsewhere: &["AZURE_STORAGE_CONNECTION_STRING", "AZURE_STORAGE_ACCESS_KEY", "AZURE_STORAGE_ACCOUNT_KEY"],
+    instead: "AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN",
+};
+
+/// Sets up a container. No request is made yet.
+pub(super) fn connect(settings: &Settings<'_>) -> Result<Connected, SettingError> {
+    settings.check_credentials(&RULES)?;
+    let key = settings.set(KEY);
+    if key.is_some_and(|key| AzureAccessKey::try_new(&key).is_err()) {
+        return Err(SettingError::Text { variable: KEY });
+    }
+    let account = account(settings)?;
+    // An emulator has the account in the path.
+    let endpoint = settings.endpoint(&[], Some(&account))?;
+    let service = endpoint.map_or_else(
+        || format!("https://{account}.blob.core.windows.net"),
+        |url| url.as_str().trim_end_matches('/').to_owned(),
+    );
+    let container = settings.location.bucket();
+    let url = format!("{service}/{container}");
+    let mut builder = MicrosoftAzureBuilder::new()
+        .with_account(&account)
+        .with_container_name(container)
+        .with_endpoint(service)
+        .with_client_options(settings.client())
+        .with_retry(no_retries())
+        .with_http_connector(settings.connector(&url)?);
+    for (key, value) in settings.passed(&RULES) {
+        builder = builder.with_config(key, value);
+    }
+    let api = Arc::new(builder.build().map_err(|_| SettingError::Client)?);
+    let client = settings.connector(&url)?.connect(&settings.client()).map_err(|_| SettingError::Client)?;
+    let container = Url::parse(&url).map_err(|_| SettingError::Client)?;
+    let deletions = OneByOne { api: Arc::clone(&api), client, container, account };
+    Ok(Connected { api, url, deletions: Some(Box::new(deletions)) })
+}
+
+/// The storage account.
+fn account(settings: &Settings<'_>) -> Result<String, SettingError> {
+    let given = settings.given(("--store-account", &settings.options.account), &["AZURE_STORAGE_ACCOUNT"]);
+    let (setting, name) = given.ok_or(SettingError::NoAccount)?;
+    let is_name = (3..=24).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+    if is_name { Ok(name) } else { Err(SettingError::Account { setting }) }
+}
+
+#[async_trait]
+impl Api for MicrosoftAzure {
+    async fn authenticate(&self) -> object_store::Result<()> {
+        self.credentials().get_credential().await.map(drop)
+    }
+}
+
+/// Deletes by a request for each object. The library makes a batch of requests instead, whose answer hides how each one ended.
+struct OneByOne {
+    api: Arc<MicrosoftAzure>,
+    client: HttpClient,
+    container: Url,
+    account: String,
+}
+
+#[async_trait]
+impl Deletions for OneByOne {
+    async fn delete(&self, path: &Path) -> object_store::Result<()> {
+        let mut url = self.container.clone();
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.extend(path.parts());
+        }
+        let mut request = Request::delete(url.as_str()).body(HttpRequestBody::empty()).map_err(generic)?;
+        request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+        let credential = self.api.credentials().get_credential().await?;
+        AzureAuthorizer::new(&credential, &self.account).try_authorize(&mut request)?;
+        self.client.execute(request).await.map(drop).map_err(generic)
+    }
+}
+
+fn generic(source: impl std::error::Error + Send + Sync + 'static) -> object_store::Error {
+    object_store::Error::Generic { store: "container", source: source.into() }
+}

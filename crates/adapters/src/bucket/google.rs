@@ -1,0 +1,76 @@
+//! Buckets of Google Cloud Storage.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use object_store::gcp::{GoogleCloudStorage, GoogleCloudStorageBuilder, GoogleConfigKey};
+use serde_json::Value;
+
+use super::calls::{Api, Connected};
+use super::settings::{Rules, SettingError, Settings, no_retries};
+
+const CREDENTIALS: &str = "GOOGLE_APPLICATION_CREDENTIALS";
+
+/// The types of files with credentials that the library reads.
+const TYPES: [&str; 2] = ["service_account", "authorized_user"];
+
+/// The variable that says which credentials to use.
+const RULES: Rules<GoogleConfigKey> = Rules {
+    passed: &[(CREDENTIALS, GoogleConfigKey::ApplicationCredentials)],
+    pairs: &[],
+    addresses: &[],
+    files: &[CREDENTIALS],
+    ways: &[CREDENTIALS],
+    elsewhere: &["GOOGLE_SERVICE_ACCOUNT", "GOOGLE_SERVICE_ACCOUNT_KEY", "GOOGLE_CREDENTIALS"],
+    instead: "the file of GOOGLE_APPLICATION_CREDENTIALS",
+};
+
+/// Sets up a bucket. No request is made yet.
+pub(super) fn connect(settings: &Settings<'_>) -> Result<Connected, SettingError> {
+    settings.check_credentials(&RULES)?;
+    check_file(settings)?;
+    let endpoint = settings.endpoint(&[], None)?;
+    let service = endpoint.map_or_else(
+        || "https://storage.googleapis.com".to_owned(),
+        |url| url.as_str().trim_end_matches('/').to_owned(),
+    );
+    let url = format!("{service}/{}", settings.location.bucket());
+    let mut builder = GoogleCloudStorageBuilder::new()
+        .with_bucket_name(settings.location.bucket())
+        .with_base_url(&service)
+        .with_client_options(settings.client())
+        .with_retry(no_retries())
+        .with_http_connector(settings.connector(&url)?);
+    for (key, value) in settings.passed(&RULES) {
+        builder = builder.with_config(key, value);
+    }
+    let api = builder.build().map_err(|_| SettingError::Client)?;
+    Ok(Connected { api: Arc::new(api), url, deletions: None })
+}
+
+/// Refuses a file that the library cannot read, and one that it would read without being told to.
+fn check_file(settings: &Settings<'_>) -> Result<(), SettingError> {
+    let Some(path) = settings.set(CREDENTIALS) else {
+        let home = settings.set("HOME").unwrap_or_default();
+        let unasked = Path::new(&home).join(".config/gcloud/application_default_credentials.json");
+        if home.is_empty() || !unasked.exists() {
+            return Ok(());
+        }
+        return Err(SettingError::Elsewhere { place: unasked.display().to_string(), instead: RULES.instead });
+    };
+    let file = std::fs::read(&path).ok().and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
+    let kind = file.as_ref().and_then(|file| file["type"].as_str());
+    if kind.is_some_and(|kind| TYPES.contains(&kind)) {
+        return Ok(());
+    }
+    let types = "service_account or authorized_user";
+    Err(SettingError::CredentialType { variable: CREDENTIALS, path, types })
+}
+
+#[async_trait]
+impl Api for GoogleCloudStorage {
+    async fn authenticate(&self) -> object_store::Result<()> {
+        self.credentials().get_credential().await.map(drop)
+    }
+}

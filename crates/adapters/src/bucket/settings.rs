@@ -1,0 +1,331 @@
+//! What flags and variables say of a bucket, and what is wrong with it.
+
+use cloakroom_core::metrics::Metrics;
+use cloakroom_outbound::certificates::{TrustError, TrustedCertificates};
+use object_store::{ClientOptions, RetryConfig};
+use reqwest::Url;
+
+use super::connector::Connector;
+use super::location::{Kind, Location};
+
+/// How a bucket is named in addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Addressing {
+    /// `https://BUCKET.HOST/KEY`
+    Virtual,
+    /// `https://HOST/BUCKET/KEY`
+    Path,
+}
+
+/// What flags say of a bucket.
+#[derive(Debug, Clone, Default)]
+pub struct BucketOptions {
+    /// The address of a store that is not the usual one of its kind.
+    pub endpoint: Option<String>,
+    /// The region of the bucket; of S3 only.
+    pub region: Option<String>,
+    /// The storage account; of Azure only.
+    pub account: Option<String>,
+    /// How the bucket is named in addresses; `None` for what is usual at the endpoint. Of S3 only.
+    pub addressing: Option<Addressing>,
+    /// Whether the store may be spoken to without TLS.
+    pub allows_http: bool,
+    /// Certificates to trust beside the system's.
+    pub trusted: TrustedCertificates,
+}
+
+/// Gives the value of a variable of the environment.
+pub type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// Why there is no store with these settings.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingError {
+    /// No setting names the region.
+    #[error("the region of the bucket is not known: give --store-region, or set AWS_REGION")]
+    NoRegion,
+    /// The region is not a name.
+    #[error("{setting} is not the name of a region, such as eu-central-1")]
+    Region {
+        /// The flag or variable that gives it.
+        setting: &'static str,
+    },
+    /// No setting names the account.
+    #[error(
+        "the storage account of the container is not known: give --store-account, or set AZURE_STORAGE_ACCOUNT"
+    )]
+    NoAccount,
+    /// The account is not a name.
+    #[error("{setting} is not the name of a storage account: 3 to 24 lower-case letters and digits")]
+    Account {
+        /// The flag or variable that gives it.
+        setting: &'static str,
+    },
+    /// A flag is for another kind of buckets.
+    #[error("{flag} is for {of} only")]
+    OfAnother {
+        /// The flag.
+        flag: &'static str,
+        /// How the locations begin that it is for.
+        of: &'static str,
+    },
+    /// The endpoint is not the address of a server.
+    #[error("{setting} is not an address like https://HOST or https://HOST:PORT")]
+    Endpoint {
+        /// The flag or variable that gives it.
+        setting: &'static str,
+    },
+    /// A variable has a text that cannot be sent.
+    #[error("{variable} has characters that cannot be in it")]
+    Text {
+        /// The variable.
+        variable: &'static str,
+    },
+    /// The endpoint is one without TLS.
+    #[error(
+        "{setting} is an address without TLS, so that all on the way can read the bundles, and use the requests again for \
+         minutes: give an https address, or --store-allow-http"
+    )]
+    InClear {
+        /// The flag or variable that gives it.
+        setting: &'static str,
+    },
+    /// A variable is there and another one is not that it needs.
+    #[error("{there} is set and {missing} is not: it needs both")]
+    Half {
+        /// The variable that is set.
+        there: &'static str,
+        /// The variable that is not.
+        missing: &'static str,
+    },
+    /// The credentials are where they are not looked for.
+    #[error("{place} is not read: give the credentials in {instead}, or by the service account of the pod")]
+    Elsewhere {
+        /// The variable or the file.
+        place: String,
+        /// Where they can be instead.
+        instead: &'static str,
+    },
+    /// A file with a credential cannot be read.
+    #[error("cannot read {path}, the file of {variable}")]
+    CredentialFile {
+        /// The variable that names it.
+        variable: &'static str,
+        /// The file.
+        path: String,
+        /// The error of the file system.
+        source: std::io::Error,
+    },
+    /// A file has no credential that can be used.
+    #[error("{path}, the file of {variable}, has no credential that can be used: its type must be {types}")]
+    CredentialType {
+        /// The variable that names it.
+        variable: &'static str,
+        /// The file.
+        path: String,
+        /// The types that can be used.
+        types: &'static str,
+    },
+    /// TLS cannot be set up.
+    #[error(transparent)]
+    Trust(#[from] TrustError),
+    /// The library refuses the settings. Its text is not shown, because it may have parts of them.
+    #[error("cannot set up the connection to the store")]
+    Client,
+}
+
+/// All that is given about a bucket.
+pub(super) struct Settings<'a> {
+    pub location: &'a Location,
+    pub options: &'a BucketOptions,
+    pub variables: Variables<'a>,
+    pub metrics: &'a Metrics,
+}
+
+/// Rules for the variables that give credentials.
+pub(super) struct Rules<K: 'static> {
+    /// All of them, and what they are for the library.
+    pub passed: &'static [(&'static str, K)],
+    /// Variables of which the second one is needed beside the first one.
+    pub pairs: &'static [(&'static str, &'static str)],
+    /// Variables that are addresses.
+    pub addresses: &'static [&'static str],
+    /// Variables that name files.
+    pub files: &'static [&'static str],
+    /// Variables that give credentials, together with those that they need.
+    pub ways: &'static [&'static str],
+    /// Variables that tools of the cloud read, and that are not read here.
+    pub elsewhere: &'static [&'static str],
+    /// What to give instead.
+    pub instead: &'static str,
+}
+
+impl Settings<'_> {
+    /// The value of a variable that is set to something.
+    pub fn set(&self, name: &str) -> Option<String> {
+        let value = (self.variables)(name).map(|text| text.trim().to_owned());
+        value.filter(|text| !text.is_empty())
+    }
+
+    /// The first setting that is there: the flag, or a variable.
+    pub fn given(
+        &self,
+        flag: (&'static str, &Option<String>),
+        variables: &[&'static str],
+    ) -> Option<(&'static str, String)> {
+        let of_flag = flag.1.clone().map(|text| (flag.0, text));
+        of_flag.or_else(|| variables.iter().find_map(|name| self.set(name).map(|text| (*name, text))))
+    }
+
+    /// Refuses flags that say nothing about this kind of buckets.
+    pub fn check_flags(&self) -> Result<(), SettingError> {
+        let BucketOptions { region, account, addressing, .. } = self.options;
+        let of_others = [
+            ("--store-region", region.is_some(), Kind::S3),
+            ("--store-addressing", addressing.is_some(), Kind::S3),
+            ("--store-account", account.is_some(), Kind::Azure),
+        ];
+        let found = of_others.into_iter().find(|(_, is_given, of)| *is_given && *of != self.location.kind());
+        found.map_or(Ok(()), |(flag, _, of)| Err(SettingError::OfAnother { flag, of: of.scheme() }))
+    }
+
+    /// Refuses credentials that are incomplete, or that are not where they are looked for.
+    pub fn check_credentials<K>(&self, rules: &Rules<K>) -> Result<(), SettingError> {
+        for (variable, _) in rules.passed {
+            if self.set(variable).is_some_and(|text| !text.bytes().all(|byte| byte.is_ascii_graphic())) {
+                return Err(SettingError::Text { variable });
+            }
+        }
+        for setting in rules.addresses {
+            if self.set(setting).is_some_and(|text| Url::parse(&text).is_err()) {
+                return Err(SettingError::Endpoint { setting });
+            }
+        }
+        for (there, missing) in rules.pairs {
+            if self.set(there).is_some() && self.set(missing).is_none() {
+                return Err(SettingError::Half { there, missing });
+            }
+        }
+        for variable in rules.files {
+            if let Some(path) = self.set(variable)
+                && let Err(source) = std::fs::read(&path)
+            {
+                return Err(SettingError::CredentialFile { variable, path, source });
+            }
+        }
+        let has_credentials = rules.ways.iter().any(|name| self.set(name).is_some());
+        match rules.elsewhere.iter().find(|name| self.set(name).is_some()) {
+            Some(name) if !has_credentials => {
+                Err(SettingError::Elsewhere { place: (*name).to_owned(), instead: rules.instead })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The variables that are set, as the library takes them.
+    pub fn passed<K: Copy>(&self, rules: &Rules<K>) -> impl Iterator<Item = (K, String)> {
+        rules.passed.iter().filter_map(|(name, key)| Some((*key, self.set(name)?)))
+    }
+
+    /// The address of a store that is not the usual one. `may_have` is a path that it may have.
+    pub fn endpoint(
+        &self,
+        variables: &[&'static str],
+        may_have: Option<&str>,
+    ) -> Result<Option<Url>, SettingError> {
+        let Some((setting, text)) = self.given(("--store-endpoint", &self.options.endpoint), variables)
+        else {
+            return Ok(None);
+        };
+        let url = Url::parse(&text).map_err(|_| SettingError::Endpoint { setting })?;
+        let has_login = !url.username().is_empty() || url.password().is_some();
+        let path = url.path().trim_matches('/');
+        let is_plain = url.has_host()
+            && (path.is_empty() || may_have == Some(path))
+            && url.query().is_none()
+            && url.fragment().is_none()
+            && !has_login;
+        match url.scheme() {
+            "https" if is_plain => Ok(Some(url)),
+            "http" if is_plain && self.options.allows_http => Ok(Some(url)),
+            "http" if is_plain => Err(SettingError::InClear { setting }),
+            _ => Err(SettingError::Endpoint { setting }),
+        }
+    }
+
+    /// Makes the connections to the bucket at `url`.
+    pub fn connector(&self, url: &str) -> Result<Connector, SettingError> {
+        Ok(Connector::new(url.to_owned(), &self.options.trusted, self.metrics.clone())?)
+    }
+
+    /// What the library has to know of connections. All limits are ours.
+    pub fn client(&self) -> ClientOptions {
+        ClientOptions::new().with_allow_http(self.options.allows_http).with_timeout_disabled()
+    }
+}
+
+/// No call is repeated by the library: only we can confirm what it did.
+pub(super) fn no_retries() -> RetryConfig {
+    RetryConfig { max_retries: 0, ..RetryConfig::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bucket::{BucketStore, Pool};
+
+    fn refusal(at: &str, options: &BucketOptions, variables: &[(&str, &str)]) -> String {
+        let set = |name: &str| {
+            let found = variables.iter().find(|(variable, _)| *variable == name);
+            found.map(|(_, value)| (*value).to_owned())
+        };
+        let location = Location::parse(at).unwrap();
+        match BucketStore::new(location, options, &set, Pool::new(1 << 20), 1 << 20, &Metrics::new()) {
+            Ok(_) => String::new(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    const KEY: [(&str, &str); 2] = [("AWS_ACCESS_KEY_ID", "AKIA"), ("AWS_SECRET_ACCESS_KEY", "SECRET")];
+
+    #[test]
+    fn settings_that_cannot_work_are_refused_without_their_secrets() {
+        let at = |endpoint: &str| BucketOptions {
+            endpoint: Some(endpoint.to_owned()),
+            ..BucketOptions::default()
+        };
+        let here = at("https://localhost:9000");
+        let region = BucketOptions { region: Some("eu central".to_owned()), ..BucketOptions::default() };
+        for (options, variables, expected) in [
+            (&here, &KEY[..], ""),
+            (&BucketOptions::default(), &KEY[..], "the region of the bucket is not known"),
+            (&region, &KEY[..], "--store-region is not the name of a region"),
+            (&at("https://u:SECRET@localhost"), &KEY[..], "--store-endpoint is not an address"),
+            (&at("https://localhost/path"), &KEY[..], "--store-endpoint is not an address"),
+            (&at("localhost:9000"), &KEY[..], "--store-endpoint is not an address"),
+            (&at("https://localhost:99999"), &KEY[..], "--store-endpoint is not an address"),
+            (&at("http://localhost"), &KEY[..], "--store-allow-http"),
+            (&here, &KEY[..1], "AWS_ACCESS_KEY_ID is set and AWS_SECRET_ACCESS_KEY is not"),
+            (&here, &KEY[1..], "AWS_SECRET_ACCESS_KEY is set and AWS_ACCESS_KEY_ID is not"),
+            (&here, &[("AWS_PROFILE", "team"), ("AWS_ROLE_SESSION_NAME", "a")], "AWS_PROFILE is not read"),
+            (
+                &here,
+                &[("AWS_ACCESS_KEY_ID", "…"), ("AWS_SECRET_ACCESS_KEY", "SECRET")],
+                "AWS_ACCESS_KEY_ID has characters",
+            ),
+            (
+                &here,
+                &[("AWS_WEB_IDENTITY_TOKEN_FILE", "/nonexistent"), ("AWS_ROLE_ARN", "arn:aws:iam::1:role/a")],
+                "cannot read /nonexistent, the file of AWS_WEB_IDENTITY_TOKEN_FILE",
+            ),
+            (
+                &here,
+                &[("AWS_EC2_METADATA_SERVICE_ENDPOINT", "nowhere")],
+                "AWS_EC2_METADATA_SERVICE_ENDPOINT is not",
+            ),
+        ] {
+            let said = refusal("s3://team/prefix", options, variables);
+            assert!(said.contains(expected) && said.is_empty() == expected.is_empty(), "{expected}: {said}");
+            assert!(!said.contains("SECRET@"), "{said}");
+        }
+    }
+}
