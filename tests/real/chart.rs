@@ -25,7 +25,7 @@ use helm::{Helm, values_of};
 type Test = fn(&Helm);
 
 pub fn trials() -> Vec<Trial> {
-    let tests: [(&str, Test); 13] = [
+    let tests: [(&str, Test); 14] = [
         ("chart_is_accepted_by_a_strict_lint_with_the_values_of_every_overlay", lint),
         ("chart_without_values_is_told_what_is_missing_by_lint", lint_without_values),
         ("chart_makes_what_kustomize_makes_for_the_base_and_every_overlay", overlays),
@@ -34,6 +34,7 @@ pub fn trials() -> Vec<Trial> {
         ("chart_links_each_alert_to_its_section_of_the_run_page", runbooks),
         ("chart_shows_planted_differences_from_kustomize", planted_differences),
         ("chart_uses_every_value", choices::every_value),
+        ("chart_gives_the_server_its_credentials_in_each_cloud", choices::clouds),
         ("chart_says_what_is_wrong_with_values_in_one_sentence_each", choices::wrong_values),
         ("chart_refuses_a_kubernetes_that_is_too_old", old_kubernetes),
         ("chart_keeps_two_releases_apart", two_releases),

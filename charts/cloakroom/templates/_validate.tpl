@@ -20,7 +20,7 @@
 {{- end -}}
 {{- with .Values.store -}}
 {{- if and (hasPrefix "az://" .url) (not .account) -}}
-{{- $wrong = append $wrong "store.account is missing: name the storage account of the container" -}}
+{{- $wrong = append $wrong "store.account is missing: name the storage account of the container of az://" -}}
 {{- end -}}
 {{- if and (or .endpoint .region .account .existingSecret .caSecret) (not .url) -}}
 {{- $wrong = append $wrong "store.url is missing: set it to the bucket and a prefix in it, such as s3://team/cloakroom" -}}

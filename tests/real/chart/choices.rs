@@ -206,8 +206,47 @@ const WRONG: &[(&[&str], &str)] = &[
         &["monitoring.runbookUrl=https://git.example.com/run.md#alerts"],
         "at '/monitoring/runbookUrl': 'https://git.example.com/run.md#alerts' does not match pattern…",
     ),
+    (
+        &["store.url=az://team/cloakroom"],
+        "store.account is missing: name the storage account of the container of az://",
+    ),
     (&["persistence.size=big"], "at '/persistence/size': 'big' does not match pattern…"),
 ];
+
+/// What a Secret with credentials is in the container: variables, and for Google a file.
+pub fn clouds(helm: &Helm) {
+    for (values, variables, path) in [
+        (["store.url=s3://team/p", "store.region=a"], ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"], None),
+        (
+            ["store.url=az://team/p", "store.account=example"],
+            ["CLOAKROOM_STORE_ACCOUNT", "AZURE_STORAGE_KEY"],
+            None,
+        ),
+        (
+            ["store.url=gs://team/p", "fullnameOverride=a"],
+            ["CLOAKROOM_STORE", "GOOGLE_APPLICATION_CREDENTIALS"],
+            Some("/etc/cloakroom/store-credentials"),
+        ),
+    ] {
+        let values = [&values[..], &["store.existingSecret=key"]].concat();
+        let rendered = helm.render(&["ci/base-values.yaml".to_owned()], &values);
+        let server = rendered.objects().iter().find(|object| object["kind"] == "Deployment").unwrap();
+        let pod = &server["spec"]["template"]["spec"];
+        let container = &pod["containers"][0];
+        let names: Vec<_> = container["env"].as_array().unwrap().iter().map(|entry| &entry["name"]).collect();
+        assert!(
+            variables.iter().all(|variable| names.contains(&&Value::from(*variable))),
+            "{values:?}: {names:?}"
+        );
+        let of_credentials = |list: &Value| {
+            let found = list.as_array().unwrap().iter().find(|entry| entry["name"] == "store-credentials");
+            found.cloned().unwrap_or_default()
+        };
+        assert_eq!(of_credentials(&container["volumeMounts"])["mountPath"].as_str(), path);
+        let secret = &of_credentials(&pod["volumes"])["secret"]["secretName"];
+        assert_eq!(secret.as_str(), path.map(|_| "key"));
+    }
+}
 
 pub fn wrong_values(helm: &Helm) {
     let files = ["ci/base-values.yaml".to_owned()];
