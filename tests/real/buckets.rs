@@ -1,8 +1,10 @@
 //! A server whose bundles are in a bucket, as its admin and its clients see it. The gateway is a real one.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use cloakroom_testing::documentation::block;
 use cloakroom_testing::front::{Front, Turn};
@@ -10,8 +12,11 @@ use cloakroom_testing::needs::trial;
 use cloakroom_testing::process::{Cloakroom, binary, command, output_in_time, stderr};
 use cloakroom_testing::s3_gateway::{ACCESS_KEY, BUCKET, S3Gateway, SECRET_KEY};
 use cloakroom_testing::tls;
+use cloakroom_testing::wait::BOUND;
+use cloakroom_testing::wire::{Answer, Wire, upload_head};
 use libtest_mimic::Trial;
 use sqlx::Connection as _;
+use tokio::task::JoinSet;
 
 /// More than one part.
 const LARGE: usize = 12 << 20;
@@ -34,6 +39,7 @@ pub fn trials() -> Vec<Trial> {
         a_bucket_that_fails_is_told_counted_and_waited_for,
         a_server_that_lost_its_ledger_begins_with_a_copy,
         a_ledger_that_was_not_closed_whole_is_not_copied,
+        slow_clients_that_hold_all_memory_give_way_to_the_next,
     ]
 }
 
@@ -403,6 +409,44 @@ async fn a_ledger_that_was_not_closed_whole_is_not_copied(bucket: Bucket) {
     assert!(server.wait().success(), "{}", server.log());
     assert!(server.log().contains("no last copy of the ledger was made"), "{}", server.log());
     assert_eq!(copies(&bucket).len(), 1);
+}
+
+/// One of them is told to come again.
+async fn slow_clients_that_hold_all_memory_give_way_to_the_next(bucket: Bucket) {
+    let memory_for_three_parts = ["--store-memory", "16MiB", "--max-resource-size", "1GiB"];
+    let server = Cloakroom::start(bucket.command(&bucket.gateway.url(), &memory_for_three_parts));
+    let file = bucket.file("large.jar", LARGE);
+    let address = server.address.parse().unwrap();
+    let mut slow: JoinSet<Answer> = (0..3).map(|_| trickled(address)).collect();
+    let staging = async {
+        // The first ones may come before the slow ones have all memory.
+        loop {
+            let mut next = tokio::process::Command::from(stage_command(&server, &file));
+            let staged = next.kill_on_drop(true).output().await.unwrap();
+            assert!(staged.status.success(), "{}", stderr(&staged));
+        }
+    };
+    let told = tokio::time::timeout(BOUND * 3, async {
+        tokio::select! {
+            told = slow.join_next() => told.unwrap().unwrap(),
+            () = staging => unreachable!(),
+        }
+    });
+    let told = told.await.unwrap();
+    drop(slow);
+    assert!(told.status == 503 && told.text().contains("overloaded"), "{}", told.text());
+    assert!(server.log().contains("--store-memory"), "{}", server.log());
+}
+
+/// Uploads 32 KiB a second, which is not too slow (`--min-rate`), until there is an answer.
+async fn trickled(server: SocketAddr) -> Answer {
+    let chunk = format!("8000\r\n{}\r\n", "x".repeat(0x8000));
+    let mut wire = Wire::connect(server).await;
+    wire.send(upload_head("Transfer-Encoding: chunked\r\n")).await;
+    while tokio::time::timeout(Duration::from_secs(1), wire.0.readable()).await.is_err() {
+        wire.send(&chunk).await;
+    }
+    wire.answer().await
 }
 
 /// The copies of the ledger in the bucket, the oldest first.

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use cloakroom_testing::azurite::{ACCOUNT, Azurite, KEY};
 use cloakroom_testing::documentation::block;
-use cloakroom_testing::google_storage::GoogleStorage;
+use cloakroom_testing::google_storage::{BUCKET, GoogleStorage};
 use cloakroom_testing::needs::trial;
 use cloakroom_testing::process::{Cloakroom, binary, output_in_time, stderr};
 use libtest_mimic::Trial;
@@ -42,8 +42,9 @@ async fn at_google() {
     let google = GoogleStorage::start().await;
     let file = google.credentials();
     let page = block("docs/buckets.md", "Begin", "export GOOGLE_APPLICATION_CREDENTIALS")
-        .replace("…/credentials.json", file.to_str().unwrap());
-    let wrong = page.replace("gs://team", "gs://nowhere");
+        .replace("…/credentials.json", file.to_str().unwrap())
+        .replace("gs://team", &format!("gs://{BUCKET}"));
+    let wrong = page.replace(BUCKET, "nowhere");
     follow(&page, &wrong, "404 (NoSuchBucket)", &google.url(), &["Bearer", "PRIVATE KEY"]);
 }
 

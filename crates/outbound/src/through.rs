@@ -6,11 +6,14 @@ use reqwest::{Proxy, Url};
 
 use crate::proxies::{self, Proxies, ProxyError};
 
+/// The name of Google's service that gives out credentials. A proxy would give those of its own machine.
+const METADATA_HOST: &str = "metadata.google.internal";
+
 /// The proxy on the way to a URL. An address of the machine's own link is not reached through a proxy: the services that give
 /// out credentials in clouds have such addresses.
 pub fn proxy_to<'a>(proxies: &'a Proxies, url: &Url) -> Result<Option<&'a proxies::Proxy>, &'a ProxyError> {
     let (host, port) = (url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or_default());
-    if host.parse().is_ok_and(|address: Ipv4Addr| address.is_link_local()) {
+    if host == METADATA_HOST || host.parse().is_ok_and(|address: Ipv4Addr| address.is_link_local()) {
         return Ok(None);
     }
     proxies.to(url.scheme(), host, port)

@@ -13,7 +13,7 @@ use cloakroom_core::metrics::Metrics;
 use cloakroom_core::resource::BlobKey;
 use cloakroom_storage::store::{BlobStore, LocalDisk as _, MemoryStore, Storage};
 use cloakroom_testing::azurite::{self, Azurite};
-use cloakroom_testing::google_storage::GoogleStorage;
+use cloakroom_testing::google_storage::{self, GoogleStorage};
 use cloakroom_testing::needs::{missing, skip_unless_all};
 use cloakroom_testing::s3_gateway::{ACCESS_KEY, BUCKET as TEAM, S3Gateway, SECRET_KEY};
 
@@ -154,7 +154,7 @@ async fn in_google() -> StoreData {
     let variables = [("GOOGLE_APPLICATION_CREDENTIALS", storage.credentials())];
     let variables = variables.each_ref().map(|(name, path)| (*name, path.to_str().unwrap()));
     let options = BucketOptions { endpoint: Some(storage.url()), ..BucketOptions::default() };
-    let store = in_a_bucket(&format!("gs://{TEAM}/some/prefix"), options, &variables);
+    let store = in_a_bucket(&format!("gs://{}/some/prefix", google_storage::BUCKET), options, &variables);
     StoreData { storage: store, has_uploads: true, uncommitted: storage, _kept: Box::new(()) }
 }
 

@@ -21,6 +21,9 @@ use crate::needs::Need;
 use crate::s3_gateway::{ACCESS_KEY, S3Gateway, SECRET_KEY};
 use crate::tls;
 
+/// The bucket that it has from the start. Requests have other characters in place of its marks.
+pub const BUCKET: &str = "the-team.example";
+
 const CONDITION: &str = "x-goog-if-generation-match";
 const GENERATION: HeaderName = HeaderName::from_static("x-goog-generation");
 
@@ -52,7 +55,7 @@ impl GoogleStorage {
 
     /// Starts it with an empty bucket.
     pub async fn start() -> Self {
-        let gateway = S3Gateway::start().await;
+        let gateway = S3Gateway::start_with_bucket(BUCKET).await;
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let client = reqwest::Client::builder().no_proxy().tls_backend_preconfigured(tls::no_roots());

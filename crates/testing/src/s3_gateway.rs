@@ -26,6 +26,7 @@ pub struct S3Gateway {
     program: Program,
     port: ReservedPort,
     folder: TempDir,
+    bucket: &'static str,
     has_tls: bool,
 }
 
@@ -36,24 +37,29 @@ impl S3Gateway {
 
     /// Starts it with an empty bucket. It is ready when this returns.
     pub async fn start() -> Self {
-        Self::start_with(ReservedPort::new(), None).await
+        Self::start_with(BUCKET, ReservedPort::new(), None).await
+    }
+
+    /// The same with a bucket of this name.
+    pub async fn start_with_bucket(bucket: &'static str) -> Self {
+        Self::start_with(bucket, ReservedPort::new(), None).await
     }
 
     /// The same with TLS. The certificate must be for `localhost`.
     pub async fn start_with_tls(certificate: &Pem) -> Self {
-        Self::start_with(ReservedPort::new(), Some(certificate)).await
+        Self::start_with(BUCKET, ReservedPort::new(), Some(certificate)).await
     }
 
     /// The same on another interface, for which the certificate must be.
     pub async fn start_with_tls_on(address: Ipv4Addr, certificate: &Pem) -> Self {
-        Self::start_with(ReservedPort::on(address), Some(certificate)).await
+        Self::start_with(BUCKET, ReservedPort::on(address), Some(certificate)).await
     }
 
-    async fn start_with(port: ReservedPort, certificate: Option<&Pem>) -> Self {
+    async fn start_with(bucket: &'static str, port: ReservedPort, certificate: Option<&Pem>) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir_all(folder.path().join("objects").join(BUCKET)).unwrap();
+        std::fs::create_dir_all(folder.path().join("objects").join(bucket)).unwrap();
         let program = start(folder.path(), &port, certificate);
-        let gateway = Self { program, port, folder, has_tls: certificate.is_some() };
+        let gateway = Self { program, port, folder, bucket, has_tls: certificate.is_some() };
         until_true("the gateway is ready", || {
             gateway.program.assert_running();
             TcpStream::connect(gateway.port.address()).is_ok()
@@ -78,7 +84,7 @@ impl S3Gateway {
 
     /// The folder with the objects of the bucket.
     pub fn objects(&self) -> PathBuf {
-        self.folder.path().join("objects").join(BUCKET)
+        self.folder.path().join("objects").join(self.bucket)
     }
 
     /// The keys of the uploads in parts that were begun, and neither completed nor aborted.
@@ -94,7 +100,7 @@ impl S3Gateway {
             ])
             .arg(format!("{ACCESS_KEY}:{SECRET_KEY}"))
             .args(["--header", "x-amz-content-sha256: UNSIGNED-PAYLOAD"])
-            .arg(format!("{}/{BUCKET}?uploads=", self.url()))
+            .arg(format!("{}/{}?uploads=", self.url(), self.bucket))
             .output()
             .unwrap();
         let text = String::from_utf8_lossy(&answer.stdout).into_owned();

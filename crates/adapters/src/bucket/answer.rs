@@ -8,6 +8,7 @@ use cloakroom_core::metrics::StoreOutcome;
 use cloakroom_storage::store::StoreError;
 use hyper::http::{HeaderMap, StatusCode};
 use object_store::client::{HttpError, HttpErrorKind};
+use serde_json::Value;
 
 /// Says of a store that its answer has ended early.
 pub(super) const BROKEN: &str = "broke the connection";
@@ -22,11 +23,15 @@ const THROTTLING: [&str; 4] = ["RequestLimitExceeded", "ServerBusy", "SlowDown",
 const UNFINISHED: [&str; 2] = ["IncompleteBody", "RequestTimeout"];
 
 /// Codes that say that the credentials are not accepted, with any status.
-const DENYING: [&str; 3] = ["ExpiredToken", "InvalidAccessKeyId", "InvalidToken"];
+const DENYING: [&str; 4] =
+    ["ExpiredToken", "InvalidAccessKeyId", "InvalidAuthenticationInfo", "InvalidToken"];
 
 /// Codes that say that nothing can be done in this bucket.
-const OF_THE_BUCKET: [&str; 5] = [
+const OF_THE_BUCKET: [&str; 8] = [
+    "AccountBeingCreated",
     "AuthorizationHeaderMalformed",
+    "ContainerBeingDeleted",
+    "ContainerDisabled",
     "ContainerNotFound",
     "NoSuchBucket",
     "PermanentRedirect",
@@ -35,6 +40,13 @@ const OF_THE_BUCKET: [&str; 5] = [
 
 /// Codes for a missing object in a bucket that exists.
 const OF_AN_ABSENT_OBJECT: [&str; 2] = ["BlobNotFound", "NoSuchKey"];
+
+/// Codes with the status of a conflict for which no later attempt helps.
+const LASTING: [&str; 4] =
+    ["BlobAlreadyExists", "BlobArchived", "BlobImmutableDueToPolicy", "SnapshotsPresent"];
+
+/// Codes with the status of a conflict that are about the object, and not about the condition of the call.
+const OF_THE_OBJECT: [&str; 3] = ["BlobArchived", "BlobImmutableDueToPolicy", "SnapshotsPresent"];
 
 /// Codes that say that the bucket has no room.
 const FULL: [&str; 2] = ["QuotaExceeded", "XMinioStorageFull"];
@@ -80,11 +92,13 @@ impl Refusal {
     /// Reads the answer. Only the code is taken from its body.
     pub fn read(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Self {
         let word = |name| headers.get(name).and_then(|value| value.to_str().ok()).and_then(word);
-        let body = String::from_utf8_lossy(body);
-        let code = body.split_once("<Code>").and_then(|(_, rest)| rest.split_once("</Code>"));
+        let text = String::from_utf8_lossy(body);
+        let code = text.split_once("<Code>").and_then(|(_, rest)| rest.split_once("</Code>"));
+        // Services that give out tokens answer as OAuth says.
+        let of_token = || serde_json::from_slice::<Value>(body).ok()?["error"].as_str().and_then(self::word);
         Self {
             status,
-            code: word("x-ms-error-code").or_else(|| self::word(code?.0)),
+            code: word("x-ms-error-code").or_else(|| self::word(code?.0)).or_else(of_token),
             region: word("x-amz-bucket-region"),
         }
     }
@@ -99,7 +113,8 @@ impl Refusal {
 
     /// Whether it is certain that nothing was changed, and that nothing will be.
     fn is_certain(&self) -> bool {
-        let is_unfinished = [StatusCode::REQUEST_TIMEOUT, StatusCode::CONFLICT].contains(&self.status)
+        let is_unfinished = self.status == StatusCode::REQUEST_TIMEOUT
+            || self.status == StatusCode::CONFLICT && !self.is(&LASTING)
             || self.is(&UNFINISHED);
         self.is_throttling() || self.is_full() || !self.status.is_server_error() && !is_unfinished
     }
@@ -119,6 +134,8 @@ impl Refusal {
 
     fn is_of_a_condition(&self) -> bool {
         [StatusCode::CONFLICT, StatusCode::PRECONDITION_FAILED].contains(&self.status)
+            && !self.is(&OF_THE_BUCKET)
+            && !self.is(&OF_THE_OBJECT)
     }
 
     /// How it counts in the metrics.
@@ -143,7 +160,7 @@ impl Refusal {
 
 /// A short word, as stores name errors and regions. Another text could be anything.
 fn word(text: &str) -> Option<String> {
-    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     ((1..=64).contains(&text.len()) && text.bytes().all(is_word)).then(|| text.to_owned())
 }
 
@@ -277,6 +294,25 @@ impl From<Failure> for StoreError {
             StoreOutcome::Denied => Self::Denied(failure.into()),
             StoreOutcome::Unavailable => Self::Unavailable(failure.into()),
             _ => Self::Fault(failure.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_word_for_an_error_is_read() {
+        for (body, expected) in [
+            ("<Error><Code>AccessDenied</Code><Message>SECRET</Message></Error>", "403 (AccessDenied)"),
+            ("<Error><Code>SECRET of a message</Code></Error>", "403"),
+            (r#"{"error":"invalid_client","error_description":"SECRET"}"#, "403 (invalid_client)"),
+            (r#"{"error":{"message":"SECRET"}}"#, "403"),
+            ("SECRET", "403"),
+        ] {
+            let refusal = Refusal::read(StatusCode::FORBIDDEN, &HeaderMap::new(), body.as_bytes());
+            assert_eq!(refusal.to_string(), expected);
         }
     }
 }

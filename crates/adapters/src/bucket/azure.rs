@@ -17,11 +17,28 @@ use super::settings::{Rules, SettingError, Settings, no_retries};
 
 const KEY: &str = "AZURE_STORAGE_KEY";
 
-/// The variables that say which credentials to use. Their names are those of Azure's own command line, and of the identity of a pod.
-const RULES: Rules<AzureConfigKey> = Rules {
+const SAS: &str = "AZURE_STORAGE_SAS_TOKEN";
+
+/// Without anything that gives credentials.
+const NONE: Rules<AzureConfigKey> = Rules {
+    passed: &[],
+    pairs: &[],
+    names: &[],
+    addresses: &[],
+    files: &[],
+    ways: &[],
+    elsewhere: &[],
+    instead: "AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN",
+};
+
+/// A key is taken before all else, then a signature: a pod may have the variables of an identity without being asked. The names
+/// are those of Azure's own command line.
+const BY_KEY: Rules<AzureConfigKey> = Rules { passed: &[(KEY, AzureConfigKey::AccessKey)], ..NONE };
+const BY_SAS: Rules<AzureConfigKey> = Rules { passed: &[(SAS, AzureConfigKey::SasKey)], ..NONE };
+
+/// The variables of the identity of a pod, a machine or an application.
+const BY_IDENTITY: Rules<AzureConfigKey> = Rules {
     passed: &[
-        (KEY, AzureConfigKey::AccessKey),
-        ("AZURE_STORAGE_SAS_TOKEN", AzureConfigKey::SasKey),
         ("AZURE_CLIENT_ID", AzureConfigKey::ClientId),
         ("AZURE_TENANT_ID", AzureConfigKey::AuthorityId),
         ("AZURE_CLIENT_SECRET", AzureConfigKey::ClientSecret),
@@ -34,17 +51,25 @@ const RULES: Rules<AzureConfigKey> = Rules {
         ("AZURE_FEDERATED_TOKEN_FILE", "AZURE_CLIENT_ID"),
         ("AZURE_FEDERATED_TOKEN_FILE", "AZURE_TENANT_ID"),
     ],
+    names: &["AZURE_CLIENT_ID", "AZURE_TENANT_ID"],
     addresses: &["AZURE_AUTHORITY_HOST"],
     files: &["AZURE_FEDERATED_TOKEN_FILE"],
-    ways: &[KEY, "AZURE_STORAGE_SAS_TOKEN", "AZURE_CLIENT_SECRET", "AZURE_FEDERATED_TOKEN_FILE"],
+    ways: &["AZURE_CLIENT_SECRET", "AZURE_FEDERATED_TOKEN_FILE"],
     elsewhere: &["AZURE_STORAGE_CONNECTION_STRING", "AZURE_STORAGE_ACCESS_KEY", "AZURE_STORAGE_ACCOUNT_KEY"],
-    instead: "AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN",
+    ..NONE
 };
 
 /// Sets up a container. No request is made yet.
 pub(super) fn connect(settings: &Settings<'_>) -> Result<Connected, SettingError> {
-    settings.check_credentials(&RULES)?;
-    let key = settings.set(KEY);
+    let (key, sas) = (settings.set(KEY), settings.set(SAS));
+    let rules = if key.is_some() {
+        BY_KEY
+    } else if sas.is_some() {
+        BY_SAS
+    } else {
+        BY_IDENTITY
+    };
+    settings.check_credentials(&rules)?;
     if key.is_some_and(|key| AzureAccessKey::try_new(&key).is_err()) {
         return Err(SettingError::Text { variable: KEY });
     }
@@ -64,10 +89,14 @@ pub(super) fn connect(settings: &Settings<'_>) -> Result<Connected, SettingError
         .with_client_options(settings.client())
         .with_retry(no_retries())
         .with_http_connector(settings.connector(&url)?);
-    for (key, value) in settings.passed(&RULES) {
-        builder = builder.with_config(key, value);
+    for (key, value) in settings.passed(&rules) {
+        let is_host = key == AzureConfigKey::AuthorityHost;
+        // That of a pod in AKS ends with a slash, to which the library would add another.
+        builder = builder.with_config(key, if is_host { value.trim_end_matches('/') } else { &value });
     }
-    let api = Arc::new(builder.build().map_err(|_| SettingError::Client)?);
+    let unusable =
+        |_| if sas.is_some() { SettingError::Text { variable: SAS } } else { SettingError::Client };
+    let api = Arc::new(builder.build().map_err(unusable)?);
     let client = settings.connector(&url)?.connect(&settings.client()).map_err(|_| SettingError::Client)?;
     let container = Url::parse(&url).map_err(|_| SettingError::Client)?;
     let deletions = OneByOne { api: Arc::clone(&api), client, container, account };

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use object_store::gcp::{GoogleCloudStorage, GoogleCloudStorageBuilder, GoogleConfigKey};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
 use super::calls::{Api, Connected};
@@ -14,11 +15,14 @@ const CREDENTIALS: &str = "GOOGLE_APPLICATION_CREDENTIALS";
 
 /// The types of files with credentials that the library reads.
 const TYPES: [&str; 2] = ["service_account", "authorized_user"];
+const NEEDS: &str = "the type service_account or authorized_user, and all fields of it";
 
 /// The variable that says which credentials to use.
 const RULES: Rules<GoogleConfigKey> = Rules {
     passed: &[(CREDENTIALS, GoogleConfigKey::ApplicationCredentials)],
     pairs: &[],
+    // The library reads them by itself.
+    names: &["GCE_METADATA_HOST", "GCE_METADATA_ROOT", "GCE_METADATA_IP"],
     addresses: &[],
     files: &[CREDENTIALS],
     ways: &[CREDENTIALS],
@@ -35,7 +39,8 @@ pub(super) fn connect(settings: &Settings<'_>) -> Result<Connected, SettingError
         || "https://storage.googleapis.com".to_owned(),
         |url| url.as_str().trim_end_matches('/').to_owned(),
     );
-    let url = format!("{service}/{}", settings.location.bucket());
+    // As the library writes it.
+    let url = format!("{service}/{}", utf8_percent_encode(settings.location.bucket(), NON_ALPHANUMERIC));
     let mut builder = GoogleCloudStorageBuilder::new()
         .with_bucket_name(settings.location.bucket())
         .with_base_url(&service)
@@ -45,7 +50,9 @@ pub(super) fn connect(settings: &Settings<'_>) -> Result<Connected, SettingError
     for (key, value) in settings.passed(&RULES) {
         builder = builder.with_config(key, value);
     }
-    let api = builder.build().map_err(|_| SettingError::Client)?;
+    let unusable = |path| SettingError::Credential { variable: CREDENTIALS, path, needs: NEEDS };
+    let api =
+        builder.build().map_err(|_| settings.set(CREDENTIALS).map_or(SettingError::Client, unusable))?;
     Ok(Connected { api: Arc::new(api), url, deletions: None })
 }
 
@@ -64,8 +71,7 @@ fn check_file(settings: &Settings<'_>) -> Result<(), SettingError> {
     if kind.is_some_and(|kind| TYPES.contains(&kind)) {
         return Ok(());
     }
-    let types = "service_account or authorized_user";
-    Err(SettingError::CredentialType { variable: CREDENTIALS, path, types })
+    Err(SettingError::Credential { variable: CREDENTIALS, path, needs: NEEDS })
 }
 
 #[async_trait]

@@ -58,6 +58,11 @@ impl Kind {
         }
     }
 
+    /// How long the name of a bucket may be. At Google each label is no longer than usual.
+    fn longest(self) -> usize {
+        if self == Self::Google { 222 } else { 63 }
+    }
+
     /// What the name of a bucket may have beside letters, digits and hyphens.
     fn marks(self) -> &'static [u8] {
         match self {
@@ -143,7 +148,7 @@ fn is_bucket(name: &str, kind: Kind) -> bool {
     };
     let is_outer = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
     let bytes = name.as_bytes();
-    (3..=63).contains(&bytes.len())
+    (3..=kind.longest()).contains(&bytes.len())
         && bytes.iter().copied().all(is_inner)
         && is_outer(bytes.first())
         && is_outer(bytes.last())

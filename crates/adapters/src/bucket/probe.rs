@@ -28,8 +28,8 @@ pub enum ProbeError {
     },
     /// The store replaces an object that must not be replaced.
     #[error(
-        "{0} ignores the condition of a request (If-None-Match: *), and without it two servers could use the same bundles: use a store \
-         that checks it"
+        "{0} ignores the condition that an object must not exist yet (If-None-Match: *), and without it two servers could use \
+         the same bundles: use a store that checks it"
     )]
     Condition(String),
     /// The store returns other bytes than were written, or does not list them.
@@ -112,16 +112,19 @@ impl Probe<'_> {
             Err(failed) if failed.is_conflict() => {}
             created => drop(created.map_err(write)?),
         }
-        match self.bucket.once("write", path, PATIENCE, create()).await {
+        match self.bucket.repeated("write", path, PATIENCE, create).await {
             Ok(_) => return Err(ProbeError::Condition(self.store())),
             Err(failed) if failed.is_conflict() => {}
             Err(failed) => return Err(write(failed)),
         }
         self.read_and_list().await?;
-        let begun = self.bucket.once("begin the upload of", path, PATIENCE, api.create_multipart(path)).await;
+        // Another name, because Google lets one object change once a second.
+        let upload = &self.bucket.location.probe(rand::random());
+        let create = || api.create_multipart(upload);
+        let begun = self.bucket.repeated("begin the upload of", upload, PATIENCE, create).await;
         let id = begun.map_err(|failed| self.error(Right::Abort, failed))?;
-        let abort = || api.abort_multipart(path, &id);
-        let aborted = self.bucket.repeated("abort the upload of", path, PATIENCE, abort).await;
+        let abort = || api.abort_multipart(upload, &id);
+        let aborted = self.bucket.repeated("abort the upload of", upload, PATIENCE, abort).await;
         aborted.map_err(|failed| self.error(Right::Abort, failed))?;
         let deleted = self.bucket.repeated("delete", path, PATIENCE, || self.bucket.delete(path)).await;
         deleted.map_err(|failed| self.error(Right::Delete, failed))?;

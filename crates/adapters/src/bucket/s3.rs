@@ -32,6 +32,7 @@ const RULES: Rules<AmazonS3ConfigKey> = Rules {
         ("AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ROLE_ARN"),
         ("AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"),
     ],
+    names: &[],
     addresses: &[
         "AWS_ENDPOINT_URL_STS",
         "AWS_CONTAINER_CREDENTIALS_FULL_URI",

@@ -106,7 +106,7 @@ pub enum SettingError {
         instead: &'static str,
     },
     /// A file with a credential cannot be read.
-    #[error("cannot read {path}, the file of {variable}")]
+    #[error("cannot read {}the file of {variable}", shown(path))]
     CredentialFile {
         /// The variable that names it.
         variable: &'static str,
@@ -116,14 +116,14 @@ pub enum SettingError {
         source: std::io::Error,
     },
     /// A file has no credential that can be used.
-    #[error("{path}, the file of {variable}, has no credential that can be used: its type must be {types}")]
-    CredentialType {
+    #[error("{}the file of {variable} has no credential that can be used: it needs {needs}", shown(path))]
+    Credential {
         /// The variable that names it.
         variable: &'static str,
         /// The file.
         path: String,
-        /// The types that can be used.
-        types: &'static str,
+        /// How one looks that can be used.
+        needs: &'static str,
     },
     /// TLS cannot be set up.
     #[error(transparent)]
@@ -131,6 +131,11 @@ pub enum SettingError {
     /// The library refuses the settings. Its text is not shown, because it may have parts of them.
     #[error("cannot set up the connection to the store")]
     Client,
+}
+
+/// A path, for a sentence that goes on. A text that does not begin as one is not shown, because it may be the secret itself.
+fn shown(path: &str) -> String {
+    if path.starts_with('/') { format!("{path}, ") } else { String::new() }
 }
 
 /// All that is given about a bucket.
@@ -147,6 +152,8 @@ pub(super) struct Rules<K: 'static> {
     pub passed: &'static [(&'static str, K)],
     /// Variables of which the second one is needed beside the first one.
     pub pairs: &'static [(&'static str, &'static str)],
+    /// Variables that are names, of letters, digits, dots and hyphens.
+    pub names: &'static [&'static str],
     /// Variables that are addresses.
     pub addresses: &'static [&'static str],
     /// Variables that name files.
@@ -190,13 +197,23 @@ impl Settings<'_> {
 
     /// Refuses credentials that are incomplete, or that are not where they are looked for.
     pub fn check_credentials<K>(&self, rules: &Rules<K>) -> Result<(), SettingError> {
-        for (variable, _) in rules.passed {
+        let sent = rules.passed.iter().map(|(name, _)| name).filter(|name| !rules.files.contains(name));
+        for variable in sent {
             if self.set(variable).is_some_and(|text| !text.bytes().all(|byte| byte.is_ascii_graphic())) {
                 return Err(SettingError::Text { variable });
             }
         }
+        for variable in rules.names {
+            let is_of_a_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-.".contains(&byte);
+            if self.set(variable).is_some_and(|text| !text.bytes().all(is_of_a_name)) {
+                return Err(SettingError::Text { variable });
+            }
+        }
         for setting in rules.addresses {
-            if self.set(setting).is_some_and(|text| Url::parse(&text).is_err()) {
+            let is_address = |text: &str| {
+                Url::parse(text).is_ok_and(|url| ["http", "https"].contains(&url.scheme()) && url.has_host())
+            };
+            if self.set(setting).is_some_and(|text| !is_address(&text)) {
                 return Err(SettingError::Endpoint { setting });
             }
         }
@@ -295,37 +312,107 @@ mod tests {
         };
         let here = at("https://localhost:9000");
         let region = BucketOptions { region: Some("eu central".to_owned()), ..BucketOptions::default() };
-        for (options, variables, expected) in [
-            (&here, &KEY[..], ""),
-            (&BucketOptions::default(), &KEY[..], "the region of the bucket is not known"),
-            (&region, &KEY[..], "--store-region is not the name of a region"),
-            (&at("https://u:SECRET@localhost"), &KEY[..], "--store-endpoint is not an address"),
-            (&at("https://localhost/path"), &KEY[..], "--store-endpoint is not an address"),
-            (&at("localhost:9000"), &KEY[..], "--store-endpoint is not an address"),
-            (&at("https://localhost:99999"), &KEY[..], "--store-endpoint is not an address"),
-            (&at("http://localhost"), &KEY[..], "--store-allow-http"),
-            (&here, &KEY[..1], "AWS_ACCESS_KEY_ID is set and AWS_SECRET_ACCESS_KEY is not"),
-            (&here, &KEY[1..], "AWS_SECRET_ACCESS_KEY is set and AWS_ACCESS_KEY_ID is not"),
-            (&here, &[("AWS_PROFILE", "team"), ("AWS_ROLE_SESSION_NAME", "a")], "AWS_PROFILE is not read"),
-            (
-                &here,
-                &[("AWS_ACCESS_KEY_ID", "…"), ("AWS_SECRET_ACCESS_KEY", "SECRET")],
-                "AWS_ACCESS_KEY_ID has characters",
-            ),
-            (
-                &here,
-                &[("AWS_WEB_IDENTITY_TOKEN_FILE", "/nonexistent"), ("AWS_ROLE_ARN", "arn:aws:iam::1:role/a")],
-                "cannot read /nonexistent, the file of AWS_WEB_IDENTITY_TOKEN_FILE",
-            ),
-            (
-                &here,
-                &[("AWS_EC2_METADATA_SERVICE_ENDPOINT", "nowhere")],
-                "AWS_EC2_METADATA_SERVICE_ENDPOINT is not",
-            ),
-        ] {
-            let said = refusal("s3://team/prefix", options, variables);
+        check(
+            "s3://team/prefix",
+            &[
+                (&here, &KEY[..], ""),
+                (&BucketOptions::default(), &KEY[..], "the region of the bucket is not known"),
+                (&region, &KEY[..], "--store-region is not the name of a region"),
+                (&at("https://u:SECRET@localhost"), &KEY[..], "--store-endpoint is not an address"),
+                (&at("https://localhost/path"), &KEY[..], "--store-endpoint is not an address"),
+                (&at("localhost:9000"), &KEY[..], "--store-endpoint is not an address"),
+                (&at("https://localhost:99999"), &KEY[..], "--store-endpoint is not an address"),
+                (&at("http://localhost"), &KEY[..], "--store-allow-http"),
+                (&here, &KEY[..1], "AWS_ACCESS_KEY_ID is set and AWS_SECRET_ACCESS_KEY is not"),
+                (&here, &KEY[1..], "AWS_SECRET_ACCESS_KEY is set and AWS_ACCESS_KEY_ID is not"),
+                (
+                    &here,
+                    &[("AWS_PROFILE", "team"), ("AWS_ROLE_SESSION_NAME", "a")],
+                    "AWS_PROFILE is not read",
+                ),
+                (
+                    &here,
+                    &[("AWS_ACCESS_KEY_ID", "…"), ("AWS_SECRET_ACCESS_KEY", "SECRET")],
+                    "AWS_ACCESS_KEY_ID has characters",
+                ),
+                (
+                    &here,
+                    &[
+                        ("AWS_WEB_IDENTITY_TOKEN_FILE", "/nonexistent"),
+                        ("AWS_ROLE_ARN", "arn:aws:iam::1:role/a"),
+                    ],
+                    "cannot read /nonexistent, the file of AWS_WEB_IDENTITY_TOKEN_FILE",
+                ),
+                (
+                    &here,
+                    &[("AWS_EC2_METADATA_SERVICE_ENDPOINT", "nowhere")],
+                    "AWS_EC2_METADATA_SERVICE_ENDPOINT is not",
+                ),
+                (
+                    &here,
+                    &[("AWS_WEB_IDENTITY_TOKEN_FILE", "eySECRET@"), ("AWS_ROLE_ARN", "a")],
+                    "cannot read the file of",
+                ),
+            ],
+        );
+    }
+
+    /// What flags and variables say, and a part of what is said against it.
+    type Case<'a> = (&'a BucketOptions, &'a [(&'a str, &'a str)], &'a str);
+
+    fn check(at: &str, cases: &[Case<'_>]) {
+        for (options, variables, expected) in cases {
+            let said = refusal(at, options, variables);
             assert!(said.contains(expected) && said.is_empty() == expected.is_empty(), "{expected}: {said}");
             assert!(!said.contains("SECRET@"), "{said}");
         }
+    }
+
+    #[test]
+    fn settings_of_azure_are_checked() {
+        let named = |name: &str| BucketOptions { account: Some(name.to_owned()), ..BucketOptions::default() };
+        let (account, no_name, none) = (named("example"), named("An.Account"), BucketOptions::default());
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let identity =
+            [("AZURE_CLIENT_ID", "a"), ("AZURE_FEDERATED_TOKEN_FILE", file.path().to_str().unwrap())];
+        check(
+            "az://team/a",
+            &[
+                (&account, &[("AZURE_STORAGE_KEY", "a2V5")][..], ""),
+                (&account, &[("AZURE_STORAGE_KEY", "a2V5"), ("AZURE_FEDERATED_TOKEN_FILE", "/")], ""),
+                (&account, &[("AZURE_STORAGE_SAS_TOKEN", "sv=1&sig=a")], ""),
+                (&account, &[], ""),
+                (&none, &[], "the storage account of the container is not known"),
+                (&no_name, &[], "--store-account is not the name"),
+                (&account, &[("AZURE_STORAGE_KEY", "SECRET@")], "AZURE_STORAGE_KEY has characters"),
+                (&account, &[("AZURE_STORAGE_SAS_TOKEN", "SECRET@")], "AZURE_STORAGE_SAS_TOKEN has"),
+                (&account, &[("AZURE_STORAGE_CONNECTION_STRING", "SECRET@")], "is not read: give"),
+                (&account, &[("AZURE_TENANT_ID", "<SECRET@>")], "AZURE_TENANT_ID has characters"),
+                (&account, &identity, "is set and AZURE_TENANT_ID is not"),
+            ],
+        );
+    }
+
+    #[test]
+    fn settings_of_google_are_checked() {
+        let account = BucketOptions { account: Some("example".to_owned()), ..BucketOptions::default() };
+        let none = BucketOptions::default();
+        let folder = tempfile::tempdir().unwrap();
+        let gcloud = folder.path().join(".config/gcloud");
+        std::fs::create_dir_all(&gcloud).unwrap();
+        let path = gcloud.join("application_default_credentials.json");
+        std::fs::write(&path, r#"{"type":"external_account","key":"SECRET@"}"#).unwrap();
+        let path = path.to_str().unwrap();
+        check(
+            "gs://team/a",
+            &[
+                (&account, &[][..], "--store-account is for az:// only"),
+                (&none, &[][..], ""),
+                (&none, &[("GOOGLE_APPLICATION_CREDENTIALS", path)], "it needs the type service_account"),
+                (&none, &[("GOOGLE_APPLICATION_CREDENTIALS", "eySECRET@")], "cannot read the file of"),
+                (&none, &[("HOME", folder.path().to_str().unwrap())], "credentials.json is not read"),
+                (&none, &[("GCE_METADATA_HOST", "<SECRET@>")], "GCE_METADATA_HOST has characters"),
+            ],
+        );
     }
 }

@@ -14,6 +14,7 @@ use object_store::{MultipartId, ObjectStore as _, PutMode};
 use tokio::task::JoinSet;
 
 use super::calls::{Bucket, PATIENCE, to_complete, to_move};
+use super::location::Kind;
 use super::pool::{Part, Taken};
 
 /// No store takes smaller parts, except for the last one of a blob.
@@ -112,7 +113,9 @@ impl BucketWriter {
     }
 
     async fn complete(mut self, id: MultipartId) -> Result<(), StoreError> {
-        if self.part.is_some() || self.sent.is_empty() {
+        // S3 and Google take no list without parts, and Azure takes no part without bytes.
+        let needs_a_part = self.sent.is_empty() && self.bucket.location.kind() != Kind::Azure;
+        if self.part.is_some() || needs_a_part {
             self.send_part(&id).await?;
         }
         while !self.sending.is_empty() {

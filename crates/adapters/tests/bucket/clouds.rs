@@ -6,7 +6,7 @@ use cloakroom_core::text::chain;
 use cloakroom_storage::store::{BlobStore as _, StoreError};
 use cloakroom_testing::azurite::{ACCOUNT, Azurite, CONTAINER, KEY, SAS};
 use cloakroom_testing::front::{Front, Turn};
-use cloakroom_testing::google_storage::GoogleStorage;
+use cloakroom_testing::google_storage::{self, GoogleStorage};
 use cloakroom_testing::needs::trial;
 use libtest_mimic::Trial;
 
@@ -62,7 +62,11 @@ async fn google(
     let options = BucketOptions { endpoint: Some(front.url()), ..BucketOptions::default() };
     let account = google.credentials();
     let variables = [("GOOGLE_APPLICATION_CREDENTIALS", account.to_str().unwrap())];
-    (store_at("gs://team/clouds", options, &variables, &Metrics::new()), front, google)
+    (
+        store_at(&format!("gs://{}/clouds", google_storage::BUCKET), options, &variables, &Metrics::new()),
+        front,
+        google,
+    )
 }
 
 fn is_blob(line: &str) -> bool {
