@@ -15,9 +15,9 @@ pub enum LogFormat {
     Json,
 }
 
-/// Crates whose log lines are hidden: kube logs each failed call. This program logs a failure in its own words, and
-/// only when it changes.
-const QUIET: [&str; 2] = ["kube_client", "kube_runtime"];
+/// Crates whose log lines are hidden: kube logs each failed call, and the texts of `object_store` may have addresses with signatures.
+/// This program logs a failure in its own words, and only when it changes.
+const QUIET: [&str; 3] = ["kube_client", "kube_runtime", "object_store"];
 
 /// Names of rooms in log filters, with their module paths. So a user's filter stays valid when a room moves to another
 /// crate.

@@ -90,8 +90,10 @@ fn a_data_directory_whose_lock_file_was_removed_or_replaced_stays_in_use() {
 fn an_address_is_no_data_directory() {
     let folder = tempfile::tempdir().unwrap();
     for (address, says) in [
-        ("s3://bucket/prefix", "(s3://…)"),
-        ("gs://bucket", "(gs://…)"),
+        ("s3://bucket/prefix", "for bundles in a bucket give that address with --store"),
+        ("az://bucket", "for bundles in a bucket give that address with --store"),
+        ("gs://bucket", "for bundles in a bucket give that address with --store"),
+        ("hdfs://host/folder", "(hdfs://…)"),
         ("file:///var/lib/x", "alone, without file://"),
     ] {
         for check in [&["--check"][..], &[]] {

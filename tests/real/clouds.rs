@@ -8,7 +8,8 @@ use cloakroom_testing::azurite::{ACCOUNT, Azurite, KEY};
 use cloakroom_testing::documentation::block;
 use cloakroom_testing::google_storage::{BUCKET, GoogleStorage};
 use cloakroom_testing::needs::trial;
-use cloakroom_testing::process::{Cloakroom, binary, output_in_time, stderr};
+use cloakroom_testing::process::{Cloakroom, binary, command, output_in_time, stderr};
+use cloakroom_testing::scripted::closed_port;
 use libtest_mimic::Trial;
 
 use crate::buckets::{assert_fetched, at, staged};
@@ -45,7 +46,20 @@ async fn at_google() {
         .replace("…/credentials.json", file.to_str().unwrap())
         .replace("gs://team", &format!("gs://{BUCKET}"));
     let wrong = page.replace(BUCKET, "nowhere");
+    without_credentials();
     follow(&page, &wrong, "404 (NoSuchBucket)", &google.url(), &["Bearer", "PRIVATE KEY"]);
+}
+
+/// A machine that is not at Google has nothing that gives out credentials. The library says its own about that.
+fn without_credentials() {
+    let mut check = command();
+    check.args(["serve", "--store", "gs://team/cloakroom", "--check", "--data-dir"]);
+    check.arg(tempfile::tempdir().unwrap().path());
+    let nowhere = format!("127.0.0.1:{}", closed_port());
+    check.env("GCE_METADATA_HOST", &nowhere).env("GCE_METADATA_IP", &nowhere);
+    let said = stderr(&output_in_time(&mut check));
+    assert!(said.contains("no credentials (docs/buckets.md") && said.contains("cannot be reached"), "{said}");
+    assert!(!said.contains("fetching token"), "{said}");
 }
 
 /// Types the commands of a page: the check, and the start of a server that takes bundles, is killed, and still has them. Before that

@@ -170,7 +170,7 @@ fn in_a_bucket(location: &str, options: BucketOptions, variables: &[(&str, &str)
     Storage::elsewhere(Arc::new(store.unwrap()))
 }
 
-/// Of a store that lets nobody abort an upload, and drops its parts by itself after some days.
+/// For a store where no upload can be aborted. It removes the parts by itself after some days.
 struct LeftToTheStore;
 
 #[async_trait(?Send)]

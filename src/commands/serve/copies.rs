@@ -154,7 +154,7 @@ impl Maker {
         }
         has_room?;
         self.ledger.copy_to(&part).await?;
-        // What is acknowledged from here on is not in the copy. Without the new stamp, a start on it could not know that.
+        // From here on the copy is behind. The new stamp makes a server notice that when it starts with the copy.
         if !self.staging.outdate_copies().await? {
             return Ok(());
         }

@@ -268,7 +268,7 @@ fn check_data_dir(path: &Path) -> anyhow::Result<()> {
             "--data-dir names an address ({scheme}://…), and it is a folder on a local or block volume: {}",
             match scheme {
                 "file" if rest.starts_with('/') => "give its path alone, without file://",
-                "s3" => "for bundles in a bucket give that address with --store",
+                "s3" | "az" | "gs" => "for bundles in a bucket give that address with --store",
                 _ => "give its path, such as /var/lib/cloakroom",
             }
         );

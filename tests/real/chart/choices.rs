@@ -213,7 +213,7 @@ const WRONG: &[(&[&str], &str)] = &[
     (&["persistence.size=big"], "at '/persistence/size': 'big' does not match pattern…"),
 ];
 
-/// What a Secret with credentials is in the container: variables, and for Google a file.
+/// The container gets a Secret with credentials as variables, and at Google as a file.
 pub fn clouds(helm: &Helm) {
     for (values, variables, path) in [
         (["store.url=s3://team/p", "store.region=a"], ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"], None),

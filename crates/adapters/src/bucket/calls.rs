@@ -64,7 +64,7 @@ pub(super) trait Deletions: Send + Sync {
     async fn delete(&self, path: &Path) -> object_store::Result<()>;
 }
 
-/// What is set up for a kind of buckets.
+/// The connections to a bucket.
 pub(super) struct Connected {
     pub api: Arc<dyn Api>,
     /// The address of the bucket.

@@ -63,7 +63,7 @@ impl Kind {
         if self == Self::Google { 222 } else { 63 }
     }
 
-    /// What the name of a bucket may have beside letters, digits and hyphens.
+    /// The characters that are allowed in the name of a bucket, besides letters, digits and hyphens.
     fn marks(self) -> &'static [u8] {
         match self {
             Self::S3 => b".",

@@ -1,4 +1,4 @@
-//! What flags and variables say of a bucket, and what is wrong with it.
+//! The settings of a bucket: flags, variables of the environment, and the errors in them.
 
 use cloakroom_core::metrics::Metrics;
 use cloakroom_outbound::certificates::{TrustError, TrustedCertificates};
@@ -17,7 +17,7 @@ pub enum Addressing {
     Path,
 }
 
-/// What flags say of a bucket.
+/// The flags for a bucket.
 #[derive(Debug, Clone, Default)]
 pub struct BucketOptions {
     /// The address of a store that is not the usual one of its kind.
@@ -152,7 +152,7 @@ pub(super) struct Rules<K: 'static> {
     pub passed: &'static [(&'static str, K)],
     /// Variables of which the second one is needed beside the first one.
     pub pairs: &'static [(&'static str, &'static str)],
-    /// Variables that are names, of letters, digits, dots and hyphens.
+    /// Variables that are names or hosts, of letters, digits, dots, hyphens and colons.
     pub names: &'static [&'static str],
     /// Variables that are addresses.
     pub addresses: &'static [&'static str],
@@ -162,7 +162,7 @@ pub(super) struct Rules<K: 'static> {
     pub ways: &'static [&'static str],
     /// Variables that tools of the cloud read, and that are not read here.
     pub elsewhere: &'static [&'static str],
-    /// What to give instead.
+    /// The variables to set instead.
     pub instead: &'static str,
 }
 
@@ -204,7 +204,7 @@ impl Settings<'_> {
             }
         }
         for variable in rules.names {
-            let is_of_a_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-.".contains(&byte);
+            let is_of_a_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-.:".contains(&byte);
             if self.set(variable).is_some_and(|text| !text.bytes().all(is_of_a_name)) {
                 return Err(SettingError::Text { variable });
             }
@@ -274,7 +274,7 @@ impl Settings<'_> {
         Ok(Connector::new(url.to_owned(), &self.options.trusted, self.metrics.clone())?)
     }
 
-    /// What the library has to know of connections. All limits are ours.
+    /// The library's options for connections. It sets no limits of its own.
     pub fn client(&self) -> ClientOptions {
         ClientOptions::new().with_allow_http(self.options.allows_http).with_timeout_disabled()
     }
@@ -357,7 +357,7 @@ mod tests {
         );
     }
 
-    /// What flags and variables say, and a part of what is said against it.
+    /// Flags, variables, and a part of the error that is expected; an empty text if there is none.
     type Case<'a> = (&'a BucketOptions, &'a [(&'a str, &'a str)], &'a str);
 
     fn check(at: &str, cases: &[Case<'_>]) {

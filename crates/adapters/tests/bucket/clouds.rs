@@ -1,4 +1,4 @@
-//! What differs in Azure and at Google: how a call is refused, and how a lost answer is confirmed.
+//! Azure and Google refuse a call, and lose an answer, in other ways than S3.
 
 use cloakroom_adapters::bucket::{BucketOptions, BucketStore};
 use cloakroom_core::metrics::Metrics;
