@@ -6,6 +6,7 @@ mod external_submitter;
 mod fetch;
 mod retention;
 mod serve;
+mod server_place;
 mod stage;
 mod store;
 mod submit;
@@ -15,7 +16,7 @@ use std::ffi::{OsStr, OsString};
 
 use clap::builder::{Resettable, StyledStr};
 use clap::error::{ContextKind, ContextValue};
-use clap::{Arg, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::{Arg, ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use cloakroom_spark::Origin;
 use cloakroom_spark::conf::without_userinfo;
 
@@ -26,7 +27,7 @@ pub use admin::{
 pub use completions::{CompletionsArgs, ManArgs};
 pub use external_submitter::SubmitterChoice;
 pub use fetch::FetchArgs;
-pub use serve::{KubernetesArgs, ServeArgs, UploadAuthChoice};
+pub use serve::{AccessArgs, KubernetesArgs, ServeArgs, UploadAuthChoice};
 pub use stage::{StageArgs, ca_giver, token_giver};
 pub use store::{AddressingChoice, RestoreChoice, StoreArgs};
 pub use submit::{SubmitArgs, VARIABLES as SUBMIT_VARIABLES, help as submit_help};
@@ -58,8 +59,17 @@ impl Cli {
         let mut command = Self::command().mut_subcommands(|command| command.mut_args(without_empty_variable));
         let is_serve = arguments.get(1).is_some_and(|name| name == "serve");
         let read = command.try_get_matches_from_mut(arguments);
-        let read = read.and_then(|matches| Self::from_arg_matches(&matches));
+        let read = read.and_then(|matches| Self::with_sources(&matches));
         read.unwrap_or_else(|error| presentable(hinted(error.format(&mut command), is_serve)).exit())
+    }
+
+    /// The command line, with what is to be known of where values come from.
+    fn with_sources(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut cli = Self::from_arg_matches(matches)?;
+        if let (Command::Stage(args), Some((_, matches))) = (&mut cli.command, matches.subcommand()) {
+            args.by_flag = server_place::ByFlag::of(matches);
+        }
+        Ok(cli)
     }
 }
 
@@ -103,7 +113,7 @@ fn presentable(mut error: clap::Error) -> clap::Error {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Serve(Box<ServeArgs>),
-    Stage(StageArgs),
+    Stage(Box<StageArgs>),
     Submit(SubmitArgs),
     Fetch(FetchArgs),
     Ls(LsArgs),

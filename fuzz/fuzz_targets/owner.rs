@@ -89,6 +89,8 @@ fn settings() -> Settings {
         namespaces: None,
         lifetimes,
         public_url: None,
+        internal_url: None,
+        max_proxied_size: u64::MAX,
         fetch_image: None,
         trusted_proxies: TrustedProxies::default(),
         serves_tls: false,

@@ -77,7 +77,7 @@ fn planned(folder: &Path, container: &str, version: &str) -> Result<Submission, 
     let now = Timestamp::from_millisecond(1_795_223_152_157).expect("a time");
     let drawn = Drawn::new(now, &mut StdRng::seed_from_u64(7));
     let request = Request { arguments, submitter, asking: Asking::Preview };
-    RUNTIME.block_on(run::planned(&request, &Local, &NamedServer, &drawn, &Log::new(|_| {})))
+    RUNTIME.block_on(run::planned(&request, &Local, &NamedServer::BY_ADDRESS, &drawn, &Log::new(|_| {})))
 }
 
 /// The pod runs the application, whatever the template says.

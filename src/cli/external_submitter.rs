@@ -53,15 +53,11 @@ pub struct ExternalSubmitterArgs {
     #[arg(long = "conf", value_name = "KEY=VALUE", value_parser = setting, requires = "submitter")]
     pub settings: Vec<(String, String)>,
 
-    /// API server, such as `k8s://https://HOST:6443` [default: the current context of the kubeconfig]
-    #[arg(long, value_name = "URL", requires = "submitter")]
-    pub master: Option<String>,
-
     /// Folder for the pod templates; each run writes files with new names
     #[arg(long, value_name = "DIR", default_value = ".", requires = "submitter")]
     pub templates_to: PathBuf,
 
-    /// Create no objects and ask no cluster. Print the Secret and the ConfigMap for `kubectl apply -f -`, and on stderr
+    /// Create no objects, and ask no cluster about them. Print the Secret and the ConfigMap for `kubectl apply -f -`, and on stderr
     /// what to pass on to the submitter. The files are staged all the same, because the Secret holds their tickets
     #[arg(long, requires = "submitter")]
     pub dry_run: bool,

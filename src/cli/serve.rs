@@ -26,7 +26,7 @@ pub enum UploadAuthChoice {
     None,
     /// Every client with a token of --upload-token-file.
     Token,
-    /// Every user who may create pods in the owner's namespace. The API server checks the client's token.
+    /// Every user who may create bundles.cloakroom.dev in the owner's namespace. The API server checks the client's token.
     Kubernetes,
 }
 
@@ -87,13 +87,17 @@ pub struct NetworkArgs {
     #[arg(long, env = "CLOAKROOM_PUBLIC_URL", value_name = "URL")]
     pub public_url: Option<PublicUrl>,
 
+    /// Address by which pods reach this server, for clients that come another way [default: none; clients take that of the Service]
+    #[arg(long, env = "CLOAKROOM_INTERNAL_URL", value_name = "URL")]
+    pub internal_url: Option<PublicUrl>,
+
     /// Image of this program, for the init-containers that cloakroom submit makes if no setting names one [default:
     /// none]
     #[arg(long, env = "CLOAKROOM_FETCH_IMAGE", value_name = "IMAGE", value_parser = image)]
     pub fetch_image: Option<String>,
 
-    /// Addresses and networks of proxies, separated by commas. The server believes their X-Forwarded-For or Forwarded
-    /// [default: none]
+    /// Addresses and networks of proxies, separated by commas. The server believes their X-Forwarded-For, Forwarded and
+    /// X-Forwarded-Proto [default: none]
     #[arg(long, env = "CLOAKROOM_TRUSTED_PROXIES", value_name = "NETWORKS")]
     pub trusted_proxies: Option<TrustedProxies>,
 
@@ -134,6 +138,16 @@ pub struct AccessArgs {
     /// Who may upload; you must choose if the server listens on any address but loopback [default: none on loopback]
     #[arg(long, env = "CLOAKROOM_UPLOAD_AUTH", value_name = "HOW")]
     pub upload_auth: Option<UploadAuthChoice>,
+
+    /// With --upload-auth kubernetes: the audience that tokens must have [default: cloakroom.NAMESPACE with the namespace of
+    /// this pod, or cloakroom.cloakroom]
+    #[arg(long, env = "CLOAKROOM_UPLOAD_AUDIENCE", value_name = "NAME", value_parser = audience)]
+    pub upload_audience: Option<String>,
+
+    /// With --upload-auth kubernetes: also take tokens for the API server itself, from users who may create pods in the owner's
+    /// namespace. Such tokens are good for more than uploads [default: off]
+    #[arg(long, env = "CLOAKROOM_ACCEPT_CLUSTER_TOKENS", value_parser = BoolishValueParser::new())]
+    pub accept_cluster_tokens: bool,
 
     /// File of upload tokens of 16 characters or more, one per line, as TOKEN or name=NAME TOKEN; the server reads a
     /// changed file again [default: none]
@@ -186,6 +200,10 @@ pub struct StorageArgs {
     /// Largest bundle
     #[arg(long, env = "CLOAKROOM_MAX_RESOURCE_SIZE", value_name = "SIZE", default_value = "8GiB")]
     pub max_resource_size: ByteSize,
+
+    /// Largest bundle that comes through the API server of Kubernetes
+    #[arg(long, env = "CLOAKROOM_MAX_PROXIED_SIZE", value_name = "SIZE", default_value = "512MiB")]
+    pub max_proxied_size: ByteSize,
 
     /// Size of all bundles together, each counted as 4 KiB or more, uploads in flight included [default: off]
     #[arg(long, env = "CLOAKROOM_MAX_TOTAL_SIZE", value_name = "SIZE")]
@@ -298,4 +316,10 @@ fn at_least_one(text: &str) -> Result<usize, String> {
         Ok(number) => Ok(number),
         Err(_) => Err("not a whole number".to_owned()),
     }
+}
+
+/// An audience is compared with what the API server says, so nothing but printable characters helps.
+fn audience(text: &str) -> Result<String, &'static str> {
+    let is_good = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
+    if is_good { Ok(text.to_owned()) } else { Err("it must be printable ASCII without blanks") }
 }

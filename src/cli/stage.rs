@@ -6,13 +6,15 @@ use clap::Args;
 
 use super::external_submitter::ExternalSubmitterArgs;
 use super::giver;
+use super::server_place::{ByFlag, SERVER_VARIABLE, ServiceArgs};
 
 use cloakroom_core::resource::{Owner, OwnerError, OwnerKind};
 use cloakroom_core::time::SparkDuration;
 use cloakroom_spark::Origin;
 use cloakroom_transfer::client::ServerAddress;
 
-const SERVER_VARIABLE: &str = "CLOAKROOM_SERVER";
+// As an attribute, because a URL in a doc comment would have to be a link.
+const SERVER_HELP: &str = "Address of the staging server [default: http://127.0.0.1:10000; with --for the Service of --server-namespace]";
 const CA_VARIABLE: &str = "CLOAKROOM_CA_FILE";
 const TOKEN_VARIABLE: &str = "CLOAKROOM_UPLOAD_TOKEN_FILE";
 
@@ -28,15 +30,8 @@ const TOKEN_VARIABLE: &str = "CLOAKROOM_UPLOAD_TOKEN_FILE";
       -l spark-app-selector=my-job --ttl 12h app.jar > ticket.json)
   cloakroom stage --for spark-operator -f app.yaml | kubectl apply -f -")]
 pub struct StageArgs {
-    /// Address of the staging server
-    #[arg(
-        long,
-        value_name = "URI",
-        env = SERVER_VARIABLE,
-        default_value = "http://127.0.0.1:10000",
-        value_parser = ServerAddress::parse
-    )]
-    pub server: ServerAddress,
+    #[arg(long, value_name = "URI", env = SERVER_VARIABLE, value_parser = ServerAddress::parse, help = SERVER_HELP)]
+    pub server: Option<ServerAddress>,
 
     /// Namespace of the owner, which is the Kubernetes objects that the bundle lives for. With -f the file may give it
     #[arg(long, short, value_name = "NS", required_unless_present = "filename")]
@@ -85,15 +80,13 @@ pub struct StageArgs {
     pub files: Vec<PathBuf>,
 
     #[command(flatten)]
-    pub external: ExternalSubmitterArgs,
-}
+    pub service: ServiceArgs,
 
-impl StageArgs {
-    /// The flag or variable that named the server; the flag if it is the default.
-    pub fn server_giver(&self) -> Origin {
-        let is_same = |text: &str| ServerAddress::parse(text).is_ok_and(|address| address == self.server);
-        giver("--server", SERVER_VARIABLE, |value| value.to_str().is_some_and(is_same))
-    }
+    #[arg(skip)]
+    pub by_flag: ByFlag,
+
+    #[command(flatten)]
+    pub external: ExternalSubmitterArgs,
 }
 
 /// The flag or variable that named the file of the CA, for messages.

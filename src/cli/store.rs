@@ -31,8 +31,9 @@ pub enum RestoreChoice {
 #[expect(clippy::doc_markdown, reason = "the comments are the help texts, where names have no backticks")]
 #[command(next_help_heading = "Store")]
 pub struct StoreArgs {
-    /// Keep the bundles in a bucket: s3://BUCKET/PREFIX, az://CONTAINER/PREFIX or gs://BUCKET/PREFIX. The ledger stays in
-    /// --data-dir. Credentials come from the environment [default: bundles are in --data-dir]
+    /// Keep the bundles in a bucket: s3://BUCKET/PREFIX, az://CONTAINER/PREFIX or gs://BUCKET/PREFIX, or in HDFS:
+    /// webhdfs://NAMENODE:PORT/FOLDER. The ledger stays in the data directory. Credentials come from the environment [default:
+    /// bundles are in --data-dir]
     #[arg(long, env = "CLOAKROOM_STORE", hide_env_values = true, value_name = "URL", value_parser = hidden())]
     pub store: Option<SecretText>,
 
@@ -49,6 +50,10 @@ pub struct StoreArgs {
     /// Storage account of the container of az:// [default: AZURE_STORAGE_ACCOUNT]
     #[arg(long, env = "CLOAKROOM_STORE_ACCOUNT", value_name = "NAME", requires = "store")]
     pub store_account: Option<String>,
+
+    /// User of the folder of webhdfs:// [default: HADOOP_USER_NAME]
+    #[arg(long, env = "CLOAKROOM_STORE_USER", value_name = "NAME", requires = "store")]
+    pub store_user: Option<String>,
 
     /// How addresses name the bucket of s3:// [default: path at an endpoint, otherwise virtual]
     #[arg(long, env = "CLOAKROOM_STORE_ADDRESSING", value_name = "WAY", requires = "store")]

@@ -16,16 +16,25 @@ pub struct SubmitArgs {
 }
 
 /// Variables without an option of their own, with their meaning. docs/submit-reference.md has those of Spark.
-pub const VARIABLES: [(&str, &str); 4] = [
+pub const VARIABLES: [(&str, &str); 6] = [
     ("CLOAKROOM_SERVER", "Stands for --conf spark.kubernetes.resourceStagingServer.uri=URL."),
     (
+        "CLOAKROOM_SERVER_NAMESPACE",
+        "Stands for --conf spark.kubernetes.cloakroom.namespace=NS if no address of a server is set.",
+    ),
+    (
+        "CLOAKROOM_SERVER_SERVICE",
+        "Stands for --conf spark.kubernetes.cloakroom.service=NAME if no address of a server is set.",
+    ),
+    (
         "CLOAKROOM_UPLOAD_TOKEN_FILE",
-        "Stands for --conf spark.kubernetes.cloakroom.uploadTokenFile=FILE if a server is named.",
+        "Stands for --conf spark.kubernetes.cloakroom.uploadTokenFile=FILE if the address or the namespace of a server \
+         is set.",
     ),
     (
         "CLOAKROOM_CA_FILE",
         "Stands for --conf spark.ssl.kubernetes.resourceStagingServer.enabled=true and \
-         --conf spark.ssl.kubernetes.resourceStagingServer.clientCertPem=FILE if a server is named.",
+         --conf spark.ssl.kubernetes.resourceStagingServer.clientCertPem=FILE.",
     ),
     ("CLOAKROOM_SPARK_SUBMIT", "A real spark-submit, which gets everything but Kubernetes in cluster mode."),
 ];
@@ -123,11 +132,20 @@ Local files:
   server, which these settings name (all: docs/reference/keys.md):
   --conf spark.kubernetes.resourceStagingServer.uri=URL
       Its address [env: CLOAKROOM_SERVER]
+  --conf spark.kubernetes.cloakroom.namespace=NS
+      Without an address: the namespace of its Service, to which the API
+      server leads [env: CLOAKROOM_SERVER_NAMESPACE] [default: cloakroom]
+  --conf spark.kubernetes.cloakroom.service=NAME
+      The name of that Service [env: CLOAKROOM_SERVER_SERVICE]
+      [default: cloakroom]
   --conf spark.kubernetes.resourceStagingServer.internal.uri=URL
       Where pods reach it, if that is another address [default: the same]
   --conf spark.kubernetes.cloakroom.uploadTokenFile=FILE
       The upload token, if the server wants one
       [env: CLOAKROOM_UPLOAD_TOKEN_FILE]
+  --conf spark.kubernetes.cloakroom.uploadServiceAccount=NAME
+      Whose tokens are requested, if the server asks the cluster
+      [default: cloakroom-uploader]
   --conf spark.ssl.kubernetes.resourceStagingServer.enabled=true
   --conf spark.ssl.kubernetes.resourceStagingServer.clientCertPem=FILE
       The server's certificate, or its CA, if the system does not trust it

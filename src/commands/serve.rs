@@ -1,5 +1,6 @@
 //! `cloakroom serve`: resolves the settings, starts the rooms from the bottom up, and serves until a signal stops it.
 
+mod access;
 mod cluster;
 mod copies;
 mod descriptors;

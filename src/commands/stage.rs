@@ -6,6 +6,7 @@ mod messages;
 pub(super) mod progress;
 mod request;
 mod templates;
+mod through_api_server;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -15,11 +16,11 @@ use std::time::Instant;
 use cloakroom_core::resource::{Owner, OwnerKind, POD};
 use cloakroom_core::size::format_size;
 use cloakroom_core::time::format_elapsed;
-use cloakroom_submit::Uploading;
+use cloakroom_submit::{ServerPlace, Uploading};
 use cloakroom_transfer::bundle::{Disk, PackPlan, UnpackLimits};
 use cloakroom_transfer::client::{
-    HttpClient, RetryPolicy, ServerAddress, StageError, StageRequest, Staged, Timeouts, UploadToken, Url,
-    shown,
+    HttpClient, RetryPolicy, ServerAddress, StageError, StageRequest, Staged, Timeouts, UploadToken,
+    UploadTokens, Url, shown,
 };
 
 use self::progress::StageProgress;
@@ -37,13 +38,18 @@ pub async fn run(args: StageArgs) -> anyhow::Result<ExitCode> {
         return external_submitter::run(&args, choice).await;
     }
     stdout::require()?;
+    let place = args.place()?;
     let request = request(&args)?;
     let http = HttpClient::new(&args.ca_files, Timeouts::default())?;
+    let Reached { http, address, internal_url, tokens } = reach(&place, &args, http).await?;
+    let request = StageRequest { tokens, ..request(address) };
+    request.check_token()?;
     let policy = RetryPolicy { attempts: args.attempts, ..RetryPolicy::default() };
     warn(&request.plan);
     let screen = if args.quiet { Screen::plain() } else { Screen::stderr() };
     let signals = Signals::watch(&screen)?;
-    let progress = Arc::new(StageProgress::start(&Uploading::from(&request), args.quiet));
+    let uploading = Uploading { server: place.to_string(), ..Uploading::from(&request) };
+    let progress = Arc::new(StageProgress::start(&uploading, args.quiet));
     let started = Instant::now();
     let staging = http.stage(&signals.stop, &request, policy, Arc::clone(&progress) as _);
     let staged = until_ended(staging, &signals, &args, &screen).await;
@@ -54,6 +60,10 @@ pub async fn run(args: StageArgs) -> anyhow::Result<ExitCode> {
             return Ok(signals.exit_code());
         }
         staged => staged?,
+    };
+    let staged = match &internal_url {
+        Some(url) => staged.at(url),
+        None => staged,
     };
     if signals.stop.is_cancelled() {
         tell(&format!("stopped: {}", take_back(&http, &request, &staged).await));
@@ -66,12 +76,11 @@ pub async fn run(args: StageArgs) -> anyhow::Result<ExitCode> {
         );
     }
     if !args.quiet {
-        let (id, size) = (&staged.ticket.resource_id, format_size(staged.ticket.size_bytes));
-        let took = format_elapsed(started.elapsed());
-        let expires_at = staged.ticket.expires_at;
-        tell(&format!("staged {size} as {id} in {took}; it expires at {expires_at} if it is not downloaded"));
+        summarise(&staged, started);
     }
-    warn_of_address(&request.server, &staged.ticket.url);
+    if internal_url.is_none() {
+        warn_of_address(&request.server, &staged.ticket.url);
+    }
     if staged.may_be_twice {
         tell(&format!(
             "warning: {} perhaps has it a second time, because an upload of it had no answer; that one expires unused",
@@ -79,6 +88,32 @@ pub async fn run(args: StageArgs) -> anyhow::Result<ExitCode> {
         ));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The way to the server.
+struct Reached {
+    http: HttpClient,
+    address: ServerAddress,
+    /// The URL for pods, of a server behind a Service.
+    internal_url: Option<String>,
+    /// Tokens that such a server may want.
+    tokens: Option<Arc<dyn UploadTokens>>,
+}
+
+async fn reach(place: &ServerPlace, args: &StageArgs, http: HttpClient) -> anyhow::Result<Reached> {
+    match place {
+        ServerPlace::Address(address) => {
+            Ok(Reached { http, address: address.clone(), internal_url: None, tokens: None })
+        }
+        ServerPlace::Service(service) => through_api_server::reach(service, args, &http).await,
+    }
+}
+
+fn summarise(staged: &Staged, started: Instant) {
+    let (id, size) = (&staged.ticket.resource_id, format_size(staged.ticket.size_bytes));
+    let took = format_elapsed(started.elapsed());
+    let expires_at = staged.ticket.expires_at;
+    tell(&format!("staged {size} as {id} in {took}; it expires at {expires_at} if it is not downloaded"));
 }
 
 fn warn(plan: &PackPlan) {
@@ -140,25 +175,18 @@ async fn take_back(http: &HttpClient, request: &StageRequest, staged: &Staged) -
     }
 }
 
-/// The request. Everything that can be refused without the server is refused here.
-fn request(args: &StageArgs) -> anyhow::Result<StageRequest> {
+/// The request, for the address of the server. Everything that can be refused without the server is refused here.
+fn request(args: &StageArgs) -> anyhow::Result<impl FnOnce(ServerAddress) -> StageRequest> {
     let kind = args.kind.clone().map_or_else(|| OwnerKind::parse(POD), Ok)?;
     let namespace = args.namespace.as_deref().unwrap_or_default();
     let owner = Owner::new(kind, namespace, args.labels.clone(), args.name.as_deref())
         .map_err(|error| UsageError::of(&error))?;
     let token = args.token_file.as_deref();
     let token = token.map(|path| UploadToken::read(path, &token_giver(path).to_string())).transpose()?;
-    let request = StageRequest {
-        server: args.server.clone(),
-        owner,
-        ttl: args.ttl,
-        unused_timeout: args.unused_timeout,
-        token,
-        plan: Arc::new(PackPlan::new(&args.files)?),
-        sources: Arc::new(Disk),
-    };
-    request.check_token()?;
-    Ok(request)
+    let plan = Arc::new(PackPlan::new(&args.files)?);
+    let (ttl, unused_timeout) = (args.ttl, args.unused_timeout);
+    let sources = Arc::new(Disk);
+    Ok(move |server| StageRequest { server, owner, ttl, unused_timeout, token, tokens: None, plan, sources })
 }
 
 fn print(staged: &Staged) -> std::io::Result<()> {

@@ -32,10 +32,14 @@ impl Outcome {
         Self { exit: run.exit, uploads, said, calls }
     }
 
-    /// Whether nothing came of it: no request, or only a trial of the pod, and the question about its service account.
+    /// Whether nothing came of it: no request, or only a trial of the pod, the question about its service account, and the
+    /// look for the Service of a staging server.
     pub fn is_refused(&self) -> bool {
+        let looks_for_a_service = |call: &Call| call.method == "GET" && call.path.contains("/services");
         let makes_nothing = |call: &Call| {
-            call.query.contains_key("dryRun") || call.path.ends_with("/localsubjectaccessreviews")
+            call.query.contains_key("dryRun")
+                || call.path.ends_with("/localsubjectaccessreviews")
+                || looks_for_a_service(call)
         };
         self.calls.iter().all(makes_nothing)
     }

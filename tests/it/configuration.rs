@@ -7,6 +7,7 @@ use cloakroom_spark::version::NEWEST_SPARK;
 use cloakroom_testing::workspace::Workspace;
 use cloakroom_testing::{process, process::Cloakroom, tls};
 
+mod access;
 mod limits;
 
 const PORT: &str = "spark.kubernetes.resourceStagingServer.port";
@@ -317,29 +318,6 @@ fn in_a_pod_the_default_is_to_serve_on_all_addresses() {
     assert!(files.refused(&["--no-kubernetes"], &[in_a_pod]).contains("--upload-auth"));
     let said = files.valid(&["--no-kubernetes"], &[in_a_pod, ("CLOAKROOM_LISTEN", "127.0.0.1:7")]);
     assert_eq!(value(&said, "serves on"), "http://127.0.0.1:7");
-}
-
-#[test]
-fn upload_auth_by_kubernetes_needs_a_cluster_and_no_token_file() {
-    let files = ServerFiles::new();
-    let said = files.refused(&["--upload-auth", "kubernetes"], &[]);
-    assert!(said.contains("--upload-auth kubernetes") && said.contains("--kubeconfig"), "{said}");
-    let tokens = files.file("tokens", "correct-horse-battery\n");
-    let said = files.refused(&["--upload-auth", "kubernetes", "--upload-token-file", text(&tokens)], &[]);
-    assert!(said.contains("contradict"), "{said}");
-    let url = ("spark.kubernetes.resourceStagingServer.apiServer.url", "https://10.0.0.1");
-    let token = ("spark.kubernetes.authenticate.resourceStagingServer.oauthToken", "s3cret-of-the-api");
-    let file = files.properties(&[url, token]);
-    let said = files.valid(&[text(&file), "--upload-auth", "kubernetes"], &[]);
-    assert!(value(&said, "upload auth").starts_with("kubernetes"), "{said}");
-}
-
-#[test]
-fn an_upload_auth_that_does_not_exist_is_refused_with_those_that_do() {
-    let said = ServerFiles::new().refused(&["--upload-auth", "magic"], &[]);
-    for known in ["magic", "none", "token", "kubernetes"] {
-        assert!(said.contains(known), "{said}");
-    }
 }
 
 #[test]

@@ -248,7 +248,9 @@ fn about_flags(page: &Page, section: &str, known: &BTreeMap<String, Flag>) -> Ve
 fn about_unknown_names(page: &Page, known: &BTreeMap<String, Flag>) -> Vec<String> {
     // Behind `-n` it is a namespace, and the flags are kubectl's. Behind `helm` it is a release.
     let ours = |span: &&String| {
-        let is_command = span.replace("-n cloakroom ", "").contains("cloakroom ");
+        let without_namespace = span.replace("-n cloakroom ", "");
+        let mut words = without_namespace.split_whitespace().map(|word| word.rsplit(['/', '(']).next());
+        let is_command = words.any(|word| word == Some("cloakroom")) && !span.contains("systemctl ");
         span.starts_with("--") || (is_command && !span.trim_start_matches([' ', '$']).starts_with("helm "))
     };
     let spans = page.code();

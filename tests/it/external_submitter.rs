@@ -8,14 +8,14 @@ mod stager;
 mod told;
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cloakroom_testing::api_server::{Call, Fault, SECRET, Verb};
 use cloakroom_testing::cluster::{CONFIG_MAP, Cluster as _, Kind, SPARK_APPLICATION, kubeconfig, text};
 use cloakroom_testing::front::{Front, STOPPING, Turn};
-use cloakroom_testing::known::{parse, rights_of};
+use cloakroom_testing::known::{rights_of, rules_of_submitters};
 use cloakroom_testing::process::{Cloakroom, command, output_in_time, stderr};
 use cloakroom_testing::tls;
 use serde_json::{Value, json};
@@ -36,7 +36,7 @@ const WHOLE: [&str; 9] = [
     "app.jar",
 ];
 
-/// Of somebody who may do what manifests/submitter/stager.yaml allows.
+/// Of a user with the roles of [`rules`].
 const TOKEN: &str = "of-the-stager";
 
 /// Here pods reach the server as this machine does, which is not taken for granted.
@@ -44,10 +44,9 @@ fn pods_too(server: &str) -> [String; 2] {
     ["--conf".to_owned(), format!("spark.kubernetes.resourceStagingServer.internal.uri={server}")]
 }
 
-fn role() -> Value {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests/submitter/stager.yaml");
-    let documents = parse(&std::fs::read_to_string(path).unwrap());
-    documents.into_iter().find(|document| document["kind"] == "Role").unwrap()
+/// The rules of the stager's role, and of the one for the operator.
+fn rules() -> Value {
+    rules_of_submitters(&["stager.yaml", "spark-operator.yaml"])
 }
 
 #[test]
@@ -368,12 +367,8 @@ fn the_role_of_the_stager_is_exactly_what_it_asks_for() {
         std::fs::write(stager.path(file), format!("{kind}{kind_and_spec}")).unwrap();
         stager.printed("spark-operator", &["-f", file]);
     }
-    let mut asked: BTreeSet<String> = stager.api_server.calls().iter().flat_map(Call::rights).collect();
-    assert!(
-        asked.insert("/pods create".to_owned()),
-        "only a server asks for it, under upload auth kubernetes"
-    );
-    assert_eq!(asked, rights_of(&role()));
+    let asked: BTreeSet<String> = stager.api_server.calls().iter().flat_map(Call::rights).collect();
+    assert_eq!(asked, rights_of(&json!({"rules": rules()})));
 }
 
 #[test]

@@ -47,5 +47,6 @@ mod submit_progress;
 mod submit_staged;
 mod submit_steps;
 mod submit_without_master;
+mod through_api_server;
 mod tls_files;
 mod trying;

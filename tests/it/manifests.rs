@@ -34,11 +34,33 @@ fn the_server_may_see_its_default_owner_kinds_and_namespaces_and_do_nothing_else
 }
 
 #[test]
+fn a_user_may_reach_one_port_of_one_service_and_nothing_else() {
+    let role = one("base/user-role.yaml", "Role");
+    let of_service = |verb| format!("/services/proxy {verb} of http:cloakroom:10000");
+    assert_eq!(rights_of(&role), ["create", "delete", "get", "update"].map(of_service).into());
+}
+
+#[test]
 fn asking_who_may_upload_takes_two_rights_and_no_more() {
     let role = one("components/upload-auth-kubernetes/cluster-role.yaml", "ClusterRole");
     let expected =
         ["authentication.k8s.io/tokenreviews create", "authorization.k8s.io/subjectaccessreviews create"];
     assert_eq!(rights_of(&role), expected.map(str::to_owned).into());
+}
+
+#[test]
+fn the_uploader_may_stage_and_nothing_else() {
+    let right: BTreeSet<String> = ["cloakroom.dev/bundles create".to_owned()].into();
+    let to_pass_on = one("base/uploads-role.yaml", "ClusterRole");
+    assert_eq!(rights_of(&to_pass_on), right);
+    let roles = parse(&std::fs::read_to_string(manifests().join("submitter/uploader.yaml")).unwrap());
+    let of = |name: &str| {
+        let is_it = |role: &&Value| role["kind"] == "Role" && role["metadata"]["name"] == name;
+        rights_of(roles.iter().find(is_it).unwrap())
+    };
+    assert_eq!(of("cloakroom-uploader"), right);
+    let token = "/serviceaccounts/token create of cloakroom-uploader".to_owned();
+    assert_eq!(of("cloakroom-token"), [token].into());
 }
 
 #[test]

@@ -5,13 +5,15 @@ use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use cloakroom_core::resource::{Owner, OwnerKind};
 use cloakroom_testing::process::{command, read_until, stderr, with_closed_stdout};
 use cloakroom_testing::scripted::{Answer, Reply, Scripted, closed_port};
 use cloakroom_testing::workspace::Workspace;
 use cloakroom_transfer::bundle::{Disk, PackPlan};
 use cloakroom_transfer::client::{
-    HttpClient, RetryNotice, RetryPolicy, ServerAddress, StageObserver, StageRequest, Timeouts,
+    Credential, Failure, HttpClient, RetryNotice, RetryPolicy, ServerAddress, StageError, StageObserver,
+    StageRequest, Timeouts, UploadTokens,
 };
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
@@ -57,7 +59,7 @@ fn ticket(size_bytes: u64, sha256: &str) -> Answer {
 }
 
 /// Takes a bundle and gives the right ticket for it.
-fn take() -> Reply {
+pub fn take() -> Reply {
     Reply::TakeBody(Box::new(ticket_for))
 }
 
@@ -298,6 +300,20 @@ async fn whoever_waits_for_an_answer_is_told() {
 /// Tells nobody.
 struct Silent;
 
+fn request(stager: &Stager, server: &str) -> StageRequest {
+    let kind = OwnerKind::parse("Pod").unwrap();
+    StageRequest {
+        server: ServerAddress::parse(server).unwrap(),
+        owner: Owner::new(kind, "demo", vec![("app".to_owned(), "demo".to_owned())], None).unwrap(),
+        ttl: None,
+        unused_timeout: None,
+        token: None,
+        tokens: None,
+        plan: Arc::new(PackPlan::new(&[stager.path("app.jar")]).unwrap()),
+        sources: Arc::new(Disk),
+    }
+}
+
 impl StageObserver for Silent {
     fn packed(&self, _: u64) {}
     fn retrying(&self, _: Option<&RetryNotice>) {}
@@ -316,16 +332,7 @@ async fn a_server_that_never_answers_is_not_waited_for_again_and_again() {
     assert_eq!(silent.unwrap_err().to_string(), "no answer within 300ms (3 attempts)");
     assert_eq!(server.requests().len(), 3);
 
-    let kind = OwnerKind::parse("Pod").unwrap();
-    let request = StageRequest {
-        server: address,
-        owner: Owner::new(kind, "demo", vec![("app".to_owned(), "demo".to_owned())], None).unwrap(),
-        ttl: None,
-        unused_timeout: None,
-        token: None,
-        plan: Arc::new(PackPlan::new(&[stager.path("app.jar")]).unwrap()),
-        sources: Arc::new(Disk),
-    };
+    let request = request(&stager, &server.url());
     let silent = http
         .stage(&CancellationToken::new(), &request, RetryPolicy::default(), Arc::new(Silent))
         .await
@@ -432,4 +439,40 @@ async fn a_bundle_that_may_be_there_twice_is_told() {
         let told = format!("warning: {} perhaps has it a second time, because ", server.url());
         assert_eq!(said.lines().last().unwrap().starts_with(&told), is_first, "{said}");
     }
+}
+
+/// Tokens of a source that never says whether there is another one.
+#[derive(Debug)]
+struct Undecided;
+
+#[async_trait]
+impl UploadTokens for Undecided {
+    async fn credential(&self) -> Result<Option<Credential>, Failure> {
+        Ok(None)
+    }
+
+    async fn taken(&self) {}
+
+    async fn refused(&self) -> bool {
+        std::future::pending().await
+    }
+
+    async fn about_refused(&self) -> Option<String> {
+        None
+    }
+}
+
+#[tokio::test]
+async fn a_stop_while_another_token_is_looked_for_ends_the_upload() {
+    let stager = Stager::with_file(10);
+    let server = Scripted::start(|_, _| Answer::problem(401, "unauthorized", "no token").into()).await;
+    let (stop, http) = (CancellationToken::new(), HttpClient::new(&[], Timeouts::default()).unwrap());
+    let request = StageRequest { tokens: Some(Arc::new(Undecided)), ..request(&stager, &server.url()) };
+    let staging = http.stage(&stop, &request, RetryPolicy::default(), Arc::new(Silent));
+    let stopping = async {
+        server.wait_for_requests(1).await;
+        stop.cancel();
+    };
+    let (ended, ()) = tokio::join!(staging, stopping);
+    assert!(matches!(ended, Err(StageError::Stopped { may_be_kept: false, .. })), "{ended:?}");
 }

@@ -1,4 +1,4 @@
-//! The same in the clouds that do not speak the protocol of S3, by the commands of the page. Azure is an emulator, and Google a
+//! The same in stores that do not speak the protocol of S3, by the commands of the page. Azure is an emulator, and Google a
 //! stand-in.
 
 use std::path::Path;
@@ -7,6 +7,7 @@ use std::process::Command;
 use cloakroom_testing::azurite::{ACCOUNT, Azurite, KEY};
 use cloakroom_testing::documentation::block;
 use cloakroom_testing::google_storage::{BUCKET, GoogleStorage};
+use cloakroom_testing::hdfs::{Hdfs, TEAM, USER};
 use cloakroom_testing::needs::trial;
 use cloakroom_testing::process::{Cloakroom, binary, command, output_in_time, stderr};
 use cloakroom_testing::scripted::closed_port;
@@ -23,6 +24,8 @@ pub fn trials() -> Vec<Trial> {
         trial("clouds::the_commands_of_the_page_begin_a_server_at_google", GoogleStorage::needs(), || {
             block_on(at_google());
         }),
+        trial("clouds::the_commands_of_the_page_begin_a_server_in_hdfs", Hdfs::needs(), in_hdfs),
+        trial("clouds::a_server_whose_store_is_full_still_serves_its_bundles", Hdfs::needs(), full),
     ]
 }
 
@@ -36,7 +39,8 @@ async fn in_azure() {
         .replace("AZURE_STORAGE_ACCOUNT=…", &format!("AZURE_STORAGE_ACCOUNT={ACCOUNT}"))
         .replace("AZURE_STORAGE_KEY=…", &format!("AZURE_STORAGE_KEY={KEY}"));
     let wrong = page.replace(KEY, "d3Jvbmc=");
-    follow(&page, &wrong, "403 (AuthorizationFailure)", &azurite.url(), &["SharedKey", KEY, "d3Jvbmc="]);
+    let secrets = ["SharedKey", KEY, "d3Jvbmc="];
+    follow(&page, &wrong, "403 (AuthorizationFailure)", Some(azurite.url()), &secrets);
 }
 
 async fn at_google() {
@@ -47,7 +51,41 @@ async fn at_google() {
         .replace("gs://team", &format!("gs://{BUCKET}"));
     let wrong = page.replace(BUCKET, "nowhere");
     without_credentials();
-    follow(&page, &wrong, "404 (NoSuchBucket)", &google.url(), &["Bearer", "PRIVATE KEY"]);
+    follow(&page, &wrong, "404 (NoSuchBucket)", Some(google.url()), &["Bearer", "PRIVATE KEY"]);
+}
+
+fn in_hdfs() {
+    let namenode = Hdfs::shared().namenode();
+    let page = block("docs/buckets.md", "Begin", "cloakroom serve --store webhdfs")
+        .replace("namenode.example.com:9870/apps", &format!("{namenode}/{TEAM}"));
+    let wrong = page.replace("--store-user cloakroom", "--store-user ann");
+    let [page, wrong] = [page, wrong].map(|page| format!("set -e\n{page}"));
+    follow(&page, &wrong, "AccessControlException: Permission denied: user=ann", None, &[]);
+}
+
+fn full() {
+    let (hdfs, folder) = (Hdfs::start(), tempfile::tempdir().unwrap());
+    let start = || {
+        let mut server = command();
+        server.args(["serve", "--store", &format!("webhdfs://{}/{TEAM}/a", hdfs.namenode())]);
+        server.args(["--store-user", USER, "--store-allow-http", "--listen", "127.0.0.1:0", "--data-dir"]);
+        server.arg(folder.path().join("data"));
+        Cloakroom::start(server)
+    };
+    let file = folder.path().join("a.jar");
+    std::fs::write(&file, "jar").unwrap();
+    let server = start();
+    let ticket = staged(&server, &file);
+    server.kill();
+    hdfs.set_quota(1 << 20);
+    let server = start();
+    assert_fetched(&at(&ticket, &server), &file);
+    let mut curl = Command::new("curl");
+    curl.args(["--silent", "--upload-file"]).arg(&file);
+    curl.arg(server.url("/api/v1/resources/?namespace=demo&label=a=b"));
+    let refused = String::from_utf8(output_in_time(&mut curl).stdout).unwrap();
+    assert!(refused.contains("insufficient-storage"), "{refused}");
+    assert_eq!(asked(&at(&ticket, &server), "DELETE"), "204");
 }
 
 /// A machine that is not at Google has nothing that gives out credentials. The library says its own about that.
@@ -62,9 +100,9 @@ fn without_credentials() {
     assert!(!said.contains("fetching token"), "{said}");
 }
 
-/// Types the commands of a page: the check, and the start of a server that takes bundles, is killed, and still has them. Before that
+/// Types the commands of a page: the first line sets variables, then come the check, and the start of a server that takes bundles, is killed, and still has them. Before that
 /// come commands that are wrong, with what they say. `secrets` are in no output.
-fn follow(page: &str, wrong: &str, says: &str, endpoint: &str, secrets: &[&str]) {
+fn follow(page: &str, wrong: &str, says: &str, endpoint: Option<String>, secrets: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
     let typed = |page: &str, number: usize| {
         let lines: Vec<&str> = page.lines().collect();
@@ -72,7 +110,8 @@ fn follow(page: &str, wrong: &str, says: &str, endpoint: &str, secrets: &[&str])
         let mut shell = Command::new("/bin/sh");
         shell.args(["-c", &format!("{}\n{line}", lines[0])]).env_clear().current_dir(folder.path());
         shell.env("CLOAKROOM_LISTEN", "127.0.0.1:0").env("CLOAKROOM_LOG", "debug");
-        shell.env("CLOAKROOM_STORE_ENDPOINT", endpoint).env("CLOAKROOM_STORE_ALLOW_HTTP", "true");
+        shell.env("CLOAKROOM_STORE_ALLOW_HTTP", "true");
+        shell.envs(endpoint.iter().map(|url| ("CLOAKROOM_STORE_ENDPOINT", url)));
         shell
     };
     let refused = output_in_time(&mut typed(wrong, 1));
@@ -99,13 +138,16 @@ fn follow(page: &str, wrong: &str, says: &str, endpoint: &str, secrets: &[&str])
 
 /// A bundle that is removed is gone.
 fn assert_deleted(server: &Cloakroom, file: &Path) {
-    let ticket: serde_json::Value = serde_json::from_str(&staged(server, file)).unwrap();
+    let ticket = staged(server, file);
+    assert_eq!(["DELETE", "GET"].map(|method| asked(&ticket, method)), ["204", "410"]);
+}
+
+/// The status of the answer to a request with the ticket.
+fn asked(ticket: &str, method: &str) -> String {
+    let ticket: serde_json::Value = serde_json::from_str(ticket).unwrap();
     let (url, secret) = (ticket["url"].as_str().unwrap(), ticket["resourceSecret"].as_str().unwrap());
-    let asked = |method: &str| {
-        let mut curl = Command::new("curl");
-        curl.args(["--silent", "--output", "/dev/null", "--write-out", "%{http_code}", "--request", method]);
-        curl.args(["--header", &format!("Authorization: Bearer {secret}"), url]);
-        String::from_utf8(output_in_time(&mut curl).stdout).unwrap()
-    };
-    assert_eq!(["DELETE", "GET"].map(asked), ["204", "410"]);
+    let mut curl = Command::new("curl");
+    curl.args(["--silent", "--output", "/dev/null", "--write-out", "%{http_code}", "--request", method]);
+    curl.args(["--header", &format!("Authorization: Bearer {secret}"), url]);
+    String::from_utf8(output_in_time(&mut curl).stdout).unwrap()
 }

@@ -21,7 +21,9 @@ mod proxies;
 mod read_only;
 mod skew;
 mod spark_jars;
+mod through_api_server;
 mod try_it;
+mod upload_tokens;
 
 use libtest_mimic::{Arguments, Trial};
 
@@ -43,6 +45,8 @@ fn main() {
         chart::trials(),
         api_server::trials(),
         another_cluster::trials(),
+        through_api_server::trials(),
+        upload_tokens::trials(),
         skew::trials(),
     ]
     .into_iter()

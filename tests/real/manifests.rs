@@ -167,7 +167,10 @@ fn environment_is_accepted() {
         let is_accepted =
             if has_bucket { said.contains("the store cannot be reached") } else { output.status.success() };
         assert!(is_accepted, "{}: {said}", overlay.display());
-        assert!(!said.contains("WARN"), "{}: {said}", overlay.display());
+        let takes_cluster_tokens = overlay.ends_with("upload-auth-kubernetes");
+        let warns = said.contains("WARN");
+        assert!(warns == takes_cluster_tokens, "{}: {said}", overlay.display());
+        assert_eq!(said.contains("--accept-cluster-tokens: clients send"), takes_cluster_tokens, "{said}");
     }
 }
 

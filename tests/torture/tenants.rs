@@ -180,6 +180,7 @@ impl Server {
         command.env("CLOAKROOM_LISTEN", self.address().to_string());
         command.env("CLOAKROOM_OPS_LISTEN", self.operations.address().to_string());
         command.env("CLOAKROOM_UPLOAD_AUTH", "kubernetes");
+        command.env("CLOAKROOM_ACCEPT_CLUSTER_TOKENS", "true");
         command.env("CLOAKROOM_ADMIN_TOKEN_FILE", file("admin-token"));
         command.env("CLOAKROOM_KUBECONFIG", file("kubeconfig"));
         command.env("CLOAKROOM_DATA_DIR", file("data"));

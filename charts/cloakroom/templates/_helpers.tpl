@@ -98,6 +98,10 @@ CronJob: batch
   value: 0.0.0.0:10001
 - name: CLOAKROOM_UPLOAD_AUTH
   value: {{ .Values.uploadAuth | quote }}
+{{- if .Values.acceptClusterTokens }}
+- name: CLOAKROOM_ACCEPT_CLUSTER_TOKENS
+  value: "true"
+{{- end }}
 {{- if eq .Values.uploadAuth "token" }}
 - name: CLOAKROOM_UPLOAD_TOKEN_FILE
   value: /etc/cloakroom/tokens/upload-token
@@ -141,6 +145,14 @@ CronJob: batch
 {{- with .account }}
 - name: CLOAKROOM_STORE_ACCOUNT
   value: {{ . | quote }}
+{{- end }}
+{{- with .user }}
+- name: CLOAKROOM_STORE_USER
+  value: {{ . | quote }}
+{{- end }}
+{{- if .allowHttp }}
+- name: CLOAKROOM_STORE_ALLOW_HTTP
+  value: "true"
 {{- end }}
 {{- if .caSecret }}
 - name: CLOAKROOM_STORE_CA

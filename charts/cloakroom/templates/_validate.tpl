@@ -7,6 +7,9 @@
 {{- if not (or .Values.image.digest .Values.image.tag) -}}
 {{- $wrong = append $wrong "image.digest is missing: set it to the digest of the image that you pushed, sha256:… (or set image.tag, which can be moved to another image)" -}}
 {{- end -}}
+{{- if and .Values.acceptClusterTokens (ne .Values.uploadAuth "kubernetes") -}}
+{{- $wrong = append $wrong "acceptClusterTokens is for uploadAuth kubernetes only: leave it out, or choose that" -}}
+{{- end -}}
 {{- if not .Values.tokens.existingSecret -}}
 {{- $wrong = append $wrong (printf "tokens.existingSecret is missing: name a Secret with the key admin-token%s" (eq .Values.uploadAuth "token" | ternary " and, for uploadAuth token, the key upload-token" "")) -}}
 {{- end -}}
@@ -22,7 +25,16 @@
 {{- if and (hasPrefix "az://" .url) (not .account) -}}
 {{- $wrong = append $wrong "store.account is missing: name the storage account of the container of az://" -}}
 {{- end -}}
-{{- if and (or .endpoint .region .account .existingSecret .caSecret) (not .url) -}}
+{{- if and (contains "webhdfs://" .url) (not .user) -}}
+{{- $wrong = append $wrong "store.user is missing: name the user of the folder of webhdfs://" -}}
+{{- end -}}
+{{- if and (hasPrefix "webhdfs://" .url) (not .allowHttp) -}}
+{{- $wrong = append $wrong "store.allowHttp is false, and webhdfs:// is without TLS: set it, or use swebhdfs://" -}}
+{{- end -}}
+{{- if and (contains "webhdfs://" .url) .existingSecret -}}
+{{- $wrong = append $wrong "store.existingSecret is set: HDFS takes no credentials" -}}
+{{- end -}}
+{{- if and (or .endpoint .region .account .user .existingSecret .caSecret) (not .url) -}}
 {{- $wrong = append $wrong "store.url is missing: set it to the bucket and a prefix in it, such as s3://team/cloakroom" -}}
 {{- end -}}
 {{- end -}}

@@ -106,6 +106,11 @@ impl ApiServer {
         self.client.clone()
     }
 
+    /// The connection; `None` if the client was made elsewhere.
+    pub(super) fn connection(&self) -> Option<&Arc<Connection>> {
+        self.connection.as_ref()
+    }
+
     /// The address, without credentials.
     pub fn address(&self) -> &str {
         &self.address

@@ -5,20 +5,23 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hyper::StatusCode;
+use hyper::body::Incoming;
 use hyper::http::{Request, Response};
 use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use kube::client::Body;
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
+use tower::ServiceExt as _;
 
 use super::access::{Access, Reading};
 use super::api_server::Timeouts;
 use super::connect_error::ConnectError;
 use super::failure::{Detour, innermost};
 use super::identity::Identity;
+use super::service_proxy;
 use super::throttled::with_retry_after;
-use super::transport::Target;
+use super::transport::{Streams, Target};
 use cloakroom_core::reload::{Reload, Seen};
 use cloakroom_core::text::chain;
 use cloakroom_outbound::proxies::Proxy;
@@ -61,6 +64,7 @@ pub(super) struct NoClient(String);
 #[derive(Clone)]
 pub(super) struct Built {
     client: Client,
+    streams: Streams,
     /// The proxy on the way, for messages.
     proxy: Option<Proxy>,
     by_plugin: bool,
@@ -267,11 +271,12 @@ impl Built {
             proxy: reading.proxy.as_ref(),
             timeouts,
         };
-        let client = target
-            .client()
+        let (client, streams) = target
+            .clients()
             .map_err(|error| ConnectError::Setup { address: reading.address.clone(), why: chain(&*error) })?;
         Ok(Self {
             client,
+            streams,
             proxy: reading.proxy.clone(),
             by_plugin: reading.plugin.is_some(),
             expires_at: None,
@@ -290,12 +295,24 @@ impl Built {
 
     async fn send(&self, request: Request<Body>) -> kube::Result<Response<Body>> {
         let answer = self.client.send(request).await.map(with_retry_after);
-        answer.map_err(|error| {
-            let Some(proxy) = &self.proxy else { return error };
-            kube::Error::Service(match Refusal::of(&error, proxy) {
-                Some(refusal) => refusal.into(),
-                None => Detour { proxy: proxy.to_string(), why: innermost(&error) }.into(),
-            })
+        answer.map_err(|error| self.through_proxy(error))
+    }
+
+    /// Sends a request whose body may be long.
+    pub(super) async fn stream(
+        &self,
+        request: Request<service_proxy::Body>,
+    ) -> kube::Result<Response<Incoming>> {
+        let answer = self.streams.clone().oneshot(request).await;
+        answer.map_err(|error| self.through_proxy(kube::Error::Service(error)))
+    }
+
+    /// Tells an error of the proxy on the way.
+    fn through_proxy(&self, error: kube::Error) -> kube::Error {
+        let Some(proxy) = &self.proxy else { return error };
+        kube::Error::Service(match Refusal::of(&error, proxy) {
+            Some(refusal) => refusal.into(),
+            None => Detour { proxy: proxy.to_string(), why: innermost(&error) }.into(),
         })
     }
 }

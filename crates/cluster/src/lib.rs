@@ -13,6 +13,7 @@ mod identity;
 mod plugin;
 mod program;
 mod reviews;
+mod service_proxy;
 mod throttled;
 mod transport;
 
@@ -24,4 +25,5 @@ pub use api_server::{ApiServer, CALL_TIMEOUT, Timeouts};
 pub use cloakroom_outbound::proxies::Proxies;
 pub use connect_error::ConnectError;
 pub use failure::{ApiFailure, within};
-pub use reviews::{ReviewError, Reviews, User};
+pub use reviews::{AcceptedTokens, ReviewError, Reviews, User};
+pub use service_proxy::{Body, ServicePort, ServiceProxy};

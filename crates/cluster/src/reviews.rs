@@ -1,6 +1,7 @@
-//! Reviews by the API server: which user a bearer token belongs to, and whether that user may create pods in a
-//! namespace. Answers are kept for a short time.
+//! Reviews by the API server: which user a bearer token belongs to, and whether that user may stage in a namespace. Answers
+//! are kept for a short time.
 
+mod accepted;
 mod cache;
 mod turns;
 mod user;
@@ -16,12 +17,14 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
 
+use self::accepted::Purpose;
 use self::cache::{Cache, Key, key};
 use self::turns::Turns;
 use super::{ApiFailure, ApiServer};
 use cloakroom_core::clock::Clock;
 use cloakroom_core::metrics::{LimitUse, Limited};
 
+pub use accepted::AcceptedTokens;
 pub use user::User;
 
 /// How long a positive answer is used. A token or a role that is revoked works on until then.
@@ -44,6 +47,7 @@ const UNKNOWN_IN_QUEUE: usize = 32;
 /// Asks the API server, and keeps its answers for a while.
 pub struct Reviews {
     server: ApiServer,
+    accepted: AcceptedTokens,
     clock: Arc<dyn Clock>,
     /// The three caches are separate, so that refused tokens displace no valid ones.
     users: Mutex<Cache<User>>,
@@ -58,14 +62,19 @@ pub struct Reviews {
 /// Why a caller is not let in.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReviewError {
-    /// The token is unknown to the cluster, or has expired.
-    #[error("the cluster does not know this token, or it has run out")]
-    NotAuthenticated,
-    /// The user may not create pods in the namespace.
-    #[error("{user} may not create pods in the namespace {namespace}")]
+    /// The token is unknown to the cluster, is for another audience, or has expired.
+    #[error("the cluster knows no such token for {accepted}, or it has run out")]
+    NotAuthenticated {
+        /// The tokens that are taken, in words.
+        accepted: String,
+    },
+    /// The user lacks the right in the namespace.
+    #[error("{user} may not create {resource} in the namespace {namespace}")]
     Forbidden {
         /// The user's name in the cluster.
         user: String,
+        /// The resource of the missing right, with its group: `pods`, or `bundles.cloakroom.dev`.
+        resource: String,
         /// The namespace of the owner.
         namespace: String,
     },
@@ -78,10 +87,11 @@ pub enum ReviewError {
 }
 
 impl Reviews {
-    /// Sends reviews to `server`; `clock` measures the age of answers.
-    pub fn new(server: ApiServer, clock: Arc<dyn Clock>) -> Self {
+    /// Sends reviews of `accepted` tokens to `server`; `clock` measures the age of answers.
+    pub fn new(server: ApiServer, accepted: AcceptedTokens, clock: Arc<dyn Clock>) -> Self {
         Self {
             server,
+            accepted,
             clock,
             users: Mutex::default(),
             refused: Mutex::default(),
@@ -91,6 +101,16 @@ impl Reviews {
             unknown_queue: Semaphore::new(UNKNOWN_IN_QUEUE),
             turns: Turns::default(),
         }
+    }
+
+    /// The tokens that are taken.
+    pub fn accepted(&self) -> &AcceptedTokens {
+        &self.accepted
+    }
+
+    /// The refusal of a token that is not good here.
+    pub fn not_authenticated(&self) -> ReviewError {
+        ReviewError::NotAuthenticated { accepted: self.accepted.to_string() }
     }
 
     /// How much of the limits for concurrent reviews is in use.
@@ -112,7 +132,7 @@ impl Reviews {
             return Ok(user);
         }
         if locked(&self.refused).get(&key, self.clock.monotonic()).is_some() {
-            return Err(ReviewError::NotAuthenticated);
+            return Err(self.not_authenticated());
         }
         let was_good = locked(&self.users).has(&key);
         let reviewed = if was_good {
@@ -124,14 +144,15 @@ impl Reviews {
         let Some(user) = reviewed else {
             locked(&self.users).remove(&key);
             self.remember(&self.refused, key, (), NO_LASTS);
-            return Err(ReviewError::NotAuthenticated);
+            return Err(self.not_authenticated());
         };
         self.remember(&self.users, key, user.clone(), YES_LASTS);
         Ok(user)
     }
 
-    /// Checks that the user may create pods in `namespace`.
-    pub async fn may_create_pods(&self, user: &User, namespace: &str) -> Result<(), ReviewError> {
+    /// Checks that the user may stage for owners in `namespace`: may create bundles there, or pods if the token is one for
+    /// the API server.
+    pub async fn may_stage_in(&self, user: &User, namespace: &str) -> Result<(), ReviewError> {
         let key = key(&[&user.key, namespace.as_bytes()]);
         let known = locked(&self.permissions).get(&key, self.clock.monotonic());
         let is_allowed = if let Some(is_allowed) = known {
@@ -144,7 +165,15 @@ impl Reviews {
         if is_allowed {
             return Ok(());
         }
-        Err(ReviewError::Forbidden { user: user.name().to_owned(), namespace: namespace.to_owned() })
+        let resource = match user.purpose.needed_right() {
+            (Some(group), resource) => format!("{resource}.{group}"),
+            (None, resource) => resource.to_owned(),
+        };
+        Err(ReviewError::Forbidden {
+            user: user.name().to_owned(),
+            resource,
+            namespace: namespace.to_owned(),
+        })
     }
 
     fn remember<V: Clone>(&self, cache: &Mutex<Cache<V>>, key: Key, value: V, lasts: Duration) {
@@ -157,26 +186,40 @@ impl Reviews {
         key: Key,
         slots: &Semaphore,
     ) -> Result<Option<User>, ApiFailure> {
-        let spec = TokenReviewSpec { token: Some(token.to_owned()), audiences: None };
+        let purpose = self.accepted.purpose(token);
+        // Without an audience, the API server takes its own.
+        let audience = (purpose == Purpose::Uploads).then(|| self.accepted.audience.clone());
+        let spec =
+            TokenReviewSpec { token: Some(token.to_owned()), audiences: audience.clone().map(|it| vec![it]) };
         let review = TokenReview { spec, ..TokenReview::default() };
         let status = self.create(&review, [slots]).await?.status.unwrap_or_default();
         if status.authenticated != Some(true) {
             return Ok(None);
         }
-        let user = status.user.and_then(|user| User::new(user, key));
+        // An authenticator that knows no audiences names none: its token could be for another program. A token with further
+        // audiences is good elsewhere too, so this server must not see it.
+        if let Some(audience) = audience {
+            let is_named = status.audiences.unwrap_or_default().contains(&audience);
+            if !is_named || accepted::is_for_more_than(&audience, token) {
+                return Ok(None);
+            }
+        }
+        let user = status.user.and_then(|user| User::new(user, key, purpose));
         let unreadable =
             || ApiFailure::Unreadable { why: "a token was accepted, and no user is named".to_owned() };
         user.map(Some).ok_or_else(unreadable)
     }
 
     async fn review_access(&self, user: &User, namespace: &str) -> Result<bool, ApiFailure> {
-        let pods = ResourceAttributes {
+        let (group, resource) = user.purpose.needed_right();
+        let wanted = ResourceAttributes {
             namespace: Some(namespace.to_owned()),
             verb: Some("create".to_owned()),
-            resource: Some("pods".to_owned()),
+            group: group.map(str::to_owned),
+            resource: Some(resource.to_owned()),
             ..ResourceAttributes::default()
         };
-        let spec = SubjectAccessReviewSpec { resource_attributes: Some(pods), ..user.as_subject() };
+        let spec = SubjectAccessReviewSpec { resource_attributes: Some(wanted), ..user.as_subject() };
         let review = SubjectAccessReview { spec, ..SubjectAccessReview::default() };
         let of_user = self.turns.of(user.name());
         Ok(self.create(&review, [&*of_user, &self.slots]).await?.status.is_some_and(|status| status.allowed))

@@ -3,22 +3,25 @@
 
 use std::sync::Arc;
 
-use hyper::http::{HeaderValue, Uri};
+use hyper::body::Incoming;
+use hyper::http::{HeaderValue, Request, Response, Uri};
 use hyper::rt::{Read, Write};
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use hyper_timeout::TimeoutConnector;
 use hyper_util::client::legacy::connect::proxy::{SocksV5, Tunnel};
 use hyper_util::client::legacy::connect::{Connection, HttpConnector};
 use hyper_util::rt::TokioExecutor;
-use kube::client::{Body, ConfigExt as _};
+use kube::client::{Body as ShortBody, ConfigExt as _};
 use kube::{Client, Config};
 use rustls::ClientConfig;
 use rustls::pki_types::{CertificateDer, ServerName};
+use tower::util::BoxCloneSyncService;
 use tower::{BoxError, Service, ServiceBuilder};
 
 use super::api_server::Timeouts;
 use super::client_keys;
 use super::identity::ClientCertificate;
+use super::service_proxy::Body;
 use cloakroom_outbound::proxies::Proxy;
 use cloakroom_outbound::trust::Verifier;
 
@@ -33,9 +36,12 @@ pub(super) struct Target<'a> {
     pub(super) timeouts: Timeouts,
 }
 
+/// Sends requests with bodies of any length. The library's client takes short ones alone.
+pub(super) type Streams = BoxCloneSyncService<Request<Body>, Response<Incoming>, BoxError>;
+
 impl Target<'_> {
-    /// Builds a client that connects at its first call.
-    pub(super) fn client(&self) -> Result<Client, BoxError> {
+    /// Builds clients that connect at their first call.
+    pub(super) fn clients(&self) -> Result<(Client, Streams), BoxError> {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         let Some(proxy) = self.proxy else { return self.over(tcp) };
@@ -60,8 +66,8 @@ impl Target<'_> {
         }
     }
 
-    /// The client over connections that `connector` opens.
-    fn over<C>(&self, connector: C) -> Result<Client, BoxError>
+    /// The clients over connections that `connector` opens.
+    fn over<C>(&self, connector: C) -> Result<(Client, Streams), BoxError>
     where
         C: Service<Uri> + Clone + Send + Sync + 'static,
         C::Response: Connection + Read + Write + Send + Unpin + 'static,
@@ -75,15 +81,15 @@ impl Target<'_> {
         connector.set_write_timeout(Some(timeouts.silence));
         // Without this, the time that a connection waited unused in the pool would count as silence.
         connector.set_reset_reader_on_write(true);
-        let connections =
-            hyper_util::client::legacy::Client::builder(TokioExecutor::new()).build::<_, Body>(connector);
+        let builder = hyper_util::client::legacy::Client::builder(TokioExecutor::new());
         let service = ServiceBuilder::new()
             .layer(config.base_uri_layer())
             .option_layer(config.auth_layer()?)
             .layer(config.extra_headers_layer()?)
-            .map_err(BoxError::from)
-            .service(connections);
-        Ok(Client::new(service, "default"))
+            .map_err(BoxError::from);
+        let streams = service.service(builder.build::<_, Body>(connector.clone()));
+        let client = Client::new(service.service(builder.build::<_, ShortBody>(connector)), "default");
+        Ok((client, BoxCloneSyncService::new(streams)))
     }
 
     /// TLS over `connector`, for `https` addresses. `name` is the one to ask for and to check, in place of the address's.

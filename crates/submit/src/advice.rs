@@ -1,13 +1,15 @@
 //! Advice for failures of the staging server. It names each setting in the way in which the user has set it: as a
 //! setting, a flag or an environment variable.
 
+use super::server_place::ServerPlace;
 use cloakroom_spark::{Origin, SparkConf, keys};
 use cloakroom_transfer::client::Failure;
 
-/// How the user has set the staging server's address and certificate.
+/// How the user has set the staging server's place and certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Named {
     address: Given,
+    is_service: bool,
     trust: Given,
 }
 
@@ -20,6 +22,8 @@ enum Given {
     Flag,
     /// A variable of the environment.
     Variable,
+    /// The default value.
+    Default,
 }
 
 impl Given {
@@ -27,7 +31,8 @@ impl Given {
         match conf.origin(key) {
             Some(Origin::Option(_)) => Self::Flag,
             Some(Origin::Variable(_)) => Self::Variable,
-            _ => Self::Setting,
+            Some(_) => Self::Setting,
+            None => Self::Default,
         }
     }
 }
@@ -35,18 +40,24 @@ impl Given {
 impl Named {
     /// Finds how both were set. For a certificate that is not set, advice names the same way as for the address.
     pub(super) fn of(conf: &SparkConf) -> Self {
-        let address = Given::of(conf, &keys::SERVER_URI);
+        let address = Given::of(conf, ServerPlace::setting(conf).unwrap_or(&keys::SERVER_URI));
+        let is_service = !conf.contains(&keys::SERVER_URI);
         let is_trusted = conf.contains(&keys::TLS_CLIENT_CERT_PEM);
         let trust = if is_trusted { Given::of(conf, &keys::TLS_CLIENT_CERT_PEM) } else { address };
-        Self { address, trust }
+        Self { address, is_service, trust }
     }
 
-    /// The name of the setting, flag or variable of the address.
+    /// The name of the setting, flag or variable of the address, or of the Service's namespace.
     pub(super) fn address(self) -> String {
+        let (setting, flag, variable) = if self.is_service {
+            (&keys::CLOAKROOM_SERVER_NAMESPACE, "--server-namespace", "CLOAKROOM_SERVER_NAMESPACE")
+        } else {
+            (&keys::SERVER_URI, "--server", "CLOAKROOM_SERVER")
+        };
         match self.address {
-            Given::Setting => format!("`{}`", keys::SERVER_URI),
-            Given::Flag => "--server".to_owned(),
-            Given::Variable => "CLOAKROOM_SERVER".to_owned(),
+            Given::Setting | Given::Default => format!("`{setting}`"),
+            Given::Flag => flag.to_owned(),
+            Given::Variable => variable.to_owned(),
         }
     }
 
@@ -55,12 +66,13 @@ impl Named {
         match self.address {
             Given::Setting | Given::Variable => format!("`{}`", keys::INIT_CONTAINER_IMAGE),
             Given::Flag => "--fetch-image".to_owned(),
+            Given::Default => format!("`{}` (--fetch-image of stage)", keys::INIT_CONTAINER_IMAGE),
         }
     }
 
     fn certificate(self) -> String {
         match self.trust {
-            Given::Setting => format!("`{}`", keys::TLS_CLIENT_CERT_PEM),
+            Given::Setting | Given::Default => format!("`{}`", keys::TLS_CLIENT_CERT_PEM),
             Given::Flag => "--ca-file".to_owned(),
             Given::Variable => "CLOAKROOM_CA_FILE".to_owned(),
         }
@@ -68,7 +80,7 @@ impl Named {
 
     fn trust(self) -> String {
         match self.trust {
-            Given::Setting => {
+            Given::Setting | Given::Default => {
                 format!("`{}=true` and `{}=FILE`", keys::TLS_ENABLED, keys::TLS_CLIENT_CERT_PEM)
             }
             Given::Flag => "--ca-file FILE".to_owned(),
@@ -80,6 +92,9 @@ impl Named {
 /// Advice as the end of a sentence. It is `None` if the server itself has said what to do.
 pub(super) fn advice(failure: &Failure, named: Named) -> Option<String> {
     let address = named.address();
+    if named.is_service && matches!(failure, Failure::Foreign { .. } | Failure::Redirected { .. }) {
+        return Some(format!("check that the Service is that of a staging server ({address})"));
+    }
     Some(match failure {
         Failure::Refused | Failure::ConnectTimeout { .. } | Failure::Unreachable { .. } => format!(
             "check the address ({address}), that the server runs, and that no firewall or NetworkPolicy stands in between"

@@ -58,6 +58,13 @@ pub enum Event {
         /// The same in one line.
         notice: String,
     },
+    /// The staging server was found behind its Service.
+    Found {
+        /// The Service.
+        service: String,
+        /// The way there, as the end of a sentence.
+        way: String,
+    },
     /// A bundle is on the staging server.
     Staged {
         /// The bundle.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use futures_util::stream::{self, StreamExt as _};
+use futures_util::stream::StreamExt as _;
 use rand::seq::SliceRandom as _;
 use serde_json::Value;
 use tokio::time::timeout;
@@ -12,9 +12,8 @@ use tokio::time::timeout;
 use super::calls::{Calls, ObjectPath};
 use super::plan::external_submitter::{LABEL, MANAGED_BY, MANAGER};
 use super::plan::{Tickets, tickets_of};
-use super::stage::StagePlan;
+use super::stage::{StagePlan, Stager};
 use cloakroom_cluster::{ApiFailure, ApiServer};
-use cloakroom_transfer::client::{HttpClient, ServerAddress, Timeouts};
 
 /// The longest time for all of it. It is a service beside the real work.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
@@ -26,28 +25,26 @@ const MOST_OBJECTS: usize = 500;
 /// others.
 const MOST_RUNS: usize = 50;
 
-/// How many runs are checked at the same time.
-const AT_ONCE: usize = 8;
-
 /// Removes the objects of earlier runs in `namespace` if the server of `plan` says that it has deleted all their
 /// tickets. Returns the names of the removed secrets. Objects stay if they belong to another server, if the server
 /// gives no answer, or if they were changed. If the role does not allow it, nothing is removed.
-pub async fn remove_leftovers(server: &ApiServer, namespace: &str, plan: &StagePlan) -> Vec<String> {
+pub async fn remove_leftovers(
+    server: &ApiServer,
+    namespace: &str,
+    stager: &dyn Stager,
+    plan: &StagePlan,
+) -> Vec<String> {
     let mut removed = Vec::new();
-    let Ok(http) = HttpClient::trusting(&plan.trusted, Timeouts::default()) else { return removed };
     let calls = Calls::new(server, namespace);
     let removing = async {
         let runs = runs(&calls).await?;
         let is_ours = |run: &Run| Some(run.tickets.server.as_str()) == plan.objects.server();
         let mut ours: Vec<Run> = runs.into_iter().filter(is_ours).collect();
         ours.shuffle(&mut rand::rng());
-        let mut gone = stream::iter(ours.into_iter().take(MOST_RUNS))
-            .map(async |run| is_gone(&http, &plan.server, &run.tickets).await.then_some(run))
-            .buffer_unordered(AT_ONCE);
-        while let Some(run) = gone.next().await {
-            if let Some(run) = run {
-                removed.extend(run.remove(&calls).await?);
-            }
+        ours.truncate(MOST_RUNS);
+        let mut gone = stager.gone(plan, ours.iter().map(|run| run.tickets.tickets.clone()).collect());
+        while let Some(index) = gone.next().await {
+            removed.extend(ours[index].remove(&calls).await?);
         }
         Ok::<(), ApiFailure>(())
     };
@@ -87,15 +84,6 @@ fn run([config_maps, secrets]: [Vec<Value>; 2]) -> Option<Run> {
     let Ok([secret]) = <[Value; 1]>::try_from(secrets) else { return None };
     let config_map = config_maps.into_iter().next();
     Some(Run { tickets: tickets_of(config_map.as_ref(), &secret)?, config_map, secret })
-}
-
-async fn is_gone(http: &HttpClient, server: &ServerAddress, tickets: &Tickets) -> bool {
-    for (id, secret) in &tickets.tickets {
-        if !http.is_gone(server, id, secret).await.unwrap_or_default() {
-            return false;
-        }
-    }
-    true
 }
 
 impl Run {

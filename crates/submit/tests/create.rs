@@ -394,7 +394,7 @@ async fn whoever_stops_it_is_told_at_once_that_it_is_taken_back() {
     let run = Run {
         server: cluster,
         inputs: &Local,
-        stager: &NamedServer,
+        stager: &NamedServer::BY_ADDRESS,
         log: &log,
         stop,
         intervals: FollowIntervals::default(),
@@ -417,7 +417,7 @@ async fn the_whole_use_case_runs_on_another_thread_and_tells_what_happens_as_dat
         let run = Run {
             server,
             inputs: &Local,
-            stager: &NamedServer,
+            stager: &NamedServer::BY_ADDRESS,
             log: &log,
             stop,
             intervals: FollowIntervals::default(),

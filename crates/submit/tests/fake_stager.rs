@@ -5,10 +5,12 @@ use std::sync::Mutex;
 
 use async_trait::async_trait;
 use cloakroom_core::protocol::v1::Ticket;
+use cloakroom_core::resource::ResourceId;
 use cloakroom_submit::inputs::Inputs;
-use cloakroom_submit::plan::{PlanError, Question};
+use cloakroom_submit::plan::{Answer, PlanError, Question};
 use cloakroom_submit::stage::{StagedBundles, Stager, StagingError};
 use cloakroom_submit::{Left, Log, StagePlan};
+use futures_util::stream::{self, BoxStream, StreamExt as _};
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
@@ -40,8 +42,8 @@ impl FakeStager {
 
 #[async_trait]
 impl Stager for FakeStager {
-    async fn image(&self, _: &Question, _: &Log) -> Result<Option<String>, PlanError> {
-        Ok(Some(IMAGE.to_owned()))
+    async fn ask(&self, _: &Question, _: &Log) -> Result<Answer, PlanError> {
+        Ok(Answer { image: Some(IMAGE.to_owned()), upload_auth: None, found: None })
     }
 
     async fn stage(
@@ -81,6 +83,10 @@ impl Stager for FakeStager {
             }
         }
         left
+    }
+
+    fn gone<'a>(&'a self, _: &'a StagePlan, _: Vec<Vec<(ResourceId, String)>>) -> BoxStream<'a, usize> {
+        stream::empty().boxed()
     }
 }
 

@@ -10,7 +10,7 @@ use cloakroom_testing::api_server::{
     Call, EVENT, FakeApiServer, Fault, NETWORK_POLICY, POD_GROUP, SECRET, Verb,
 };
 use cloakroom_testing::cluster::{CLAIM, CONFIG_MAP, NAMESPACE, SERVICE};
-use cloakroom_testing::known::{parse, rights_of};
+use cloakroom_testing::known::{rights_of, rules_of_submitters};
 use cloakroom_testing::wait::until_true;
 use serde_json::{Value, json};
 
@@ -18,10 +18,9 @@ use crate::submitter::{DRIVER, Submitter, hurried, pod_group, submission};
 
 const SPARK: &str = "spark";
 
-fn role() -> Value {
-    let path = cloakroom_testing::project().join("manifests/submitter/submitter.yaml");
-    let documents = parse(&std::fs::read_to_string(path).unwrap());
-    documents.into_iter().find(|document| document["kind"] == "Role").unwrap()
+/// The rules of the role, and of the one for Volcano.
+fn rules() -> Value {
+    rules_of_submitters(&["submitter.yaml", "volcano.yaml"])
 }
 
 /// A submitter with that role, and everything that one can make.
@@ -32,7 +31,7 @@ fn start() -> (FakeApiServer, Submitter, Submission) {
     }
     server.add(NAMESPACE, "", json!({"metadata": {"name": SPARK}}));
     server.know_token("of-the-submitter", "submitter", &[]);
-    server.grant_rules("submitter", Some(SPARK), role()["rules"].clone());
+    server.grant_rules("submitter", Some(SPARK), rules());
     let submitter = Submitter::with(&server, "of-the-submitter", Timeouts::default());
     let mut planned = submission(SPARK);
     planned.driver_account = Some("default".to_owned());
@@ -88,6 +87,6 @@ async fn the_role_of_the_submitter_is_exactly_what_it_asks_for() {
     submitter.create(&planned).await.unwrap_err();
     assert_eq!(server.everything_in(SPARK), [""; 0]);
     let asked: BTreeSet<String> = server.calls().iter().flat_map(Call::rights).collect();
-    assert_eq!(asked, rights_of(&role()));
+    assert_eq!(asked, rights_of(&json!({"rules": rules()})));
     assert!(submitter.lines.with("403").is_empty(), "{:#?}", submitter.lines.with("403"));
 }

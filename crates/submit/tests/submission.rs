@@ -12,3 +12,4 @@ mod run;
 mod scenarios;
 mod submissions;
 mod submitter;
+mod uploader;

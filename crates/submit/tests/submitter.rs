@@ -84,7 +84,7 @@ impl Submitter {
 
     fn run<'a>(&'a self, log: &'a Log, intervals: FollowIntervals) -> Run<'a> {
         let (server, stop) = (&self.server, &self.stop);
-        Run { server, inputs: &Local, stager: &NamedServer, log, stop, intervals }
+        Run { server, inputs: &Local, stager: &NamedServer::BY_ADDRESS, log, stop, intervals }
     }
 
     pub async fn create(&self, submission: &Submission) -> Result<Created, CreateError> {

@@ -14,13 +14,14 @@ use cloakroom_core::resource::BlobKey;
 use cloakroom_storage::store::{BlobStore, LocalDisk as _, MemoryStore, Storage};
 use cloakroom_testing::azurite::{self, Azurite};
 use cloakroom_testing::google_storage::{self, GoogleStorage};
+use cloakroom_testing::hdfs::{self, Hdfs};
 use cloakroom_testing::needs::{missing, skip_unless_all};
 use cloakroom_testing::s3_gateway::{ACCESS_KEY, BUCKET as TEAM, S3Gateway, SECRET_KEY};
 
 use crate::Implementation;
 
 /// Each store is one line here.
-pub const STORES: [&Store; 5] = [&S3, &AZURE, &GOOGLE, &DISK, &MEMORY];
+pub const STORES: [&Store; 6] = [&S3, &AZURE, &GOOGLE, &HDFS, &DISK, &MEMORY];
 
 pub static S3: Store = Store {
     implementation: Implementation { name: "s3", needs: S3Gateway::needs, create: || Box::pin(in_s3()) },
@@ -44,6 +45,13 @@ pub static GOOGLE: Store = Store {
     },
     has_handles: true,
     needs_handles: true,
+    is_disk: false,
+};
+
+pub static HDFS: Store = Store {
+    implementation: Implementation { name: "hdfs", needs: Hdfs::needs, create: || Box::pin(in_hdfs()) },
+    has_handles: false,
+    needs_handles: false,
     is_disk: false,
 };
 
@@ -156,6 +164,27 @@ async fn in_google() -> StoreData {
     let options = BucketOptions { endpoint: Some(storage.url()), ..BucketOptions::default() };
     let store = in_a_bucket(&format!("gs://{}/some/prefix", google_storage::BUCKET), options, &variables);
     StoreData { storage: store, has_uploads: true, uncommitted: storage, _kept: Box::new(()) }
+}
+
+async fn in_hdfs() -> StoreData {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let (hdfs, number) = (Hdfs::shared(), NEXT.fetch_add(1, Ordering::Relaxed));
+    let options = BucketOptions { user: Some(hdfs::USER.to_owned()), ..BucketOptions::default() };
+    let folder = format!("{}/store-{number}", hdfs::TEAM);
+    let storage = in_a_bucket(&format!("webhdfs://{}/{folder}", hdfs.namenode()), options, &[]);
+    let uncommitted = Arc::new(FolderOfHdfs(hdfs, format!("{folder}/incoming")));
+    StoreData { storage, has_uploads: true, uncommitted, _kept: Box::new(()) }
+}
+
+/// Where the files of HDFS are that are not whole.
+struct FolderOfHdfs(&'static Hdfs, String);
+
+#[async_trait(?Send)]
+impl Uncommitted for FolderOfHdfs {
+    async fn keys(&self) -> Vec<BlobKey> {
+        let Self(hdfs, folder) = self;
+        hdfs.names(folder).iter().map(|name| BlobKey::parse(name).unwrap()).collect()
+    }
 }
 
 fn in_a_bucket(location: &str, options: BucketOptions, variables: &[(&str, &str)]) -> Storage {

@@ -67,14 +67,27 @@ fn group_of(kind: &str) -> &'static str {
     }
 }
 
-/// What a Role or ClusterRole allows, as `group/resource verb`.
+/// The rules of all roles in these files of manifests/submitter.
+pub fn rules_of_submitters(files: &[&str]) -> Value {
+    let folder = crate::project().join("manifests/submitter");
+    let documents = files.iter().flat_map(|file| parse(&std::fs::read_to_string(folder.join(file)).unwrap()));
+    let roles = documents.filter(|document| document["kind"] == "Role");
+    roles.flat_map(|role| list(&role["rules"]).to_vec()).collect()
+}
+
+/// The rights of a Role or ClusterRole, as `group/resource verb`, with ` of NAME` if it names objects.
 pub fn rights_of(role: &Value) -> BTreeSet<String> {
     let mut rights = BTreeSet::new();
     for rule in list(&role["rules"]) {
+        let of_names: Vec<String> = match list(&rule["resourceNames"]) {
+            [] => vec![String::new()],
+            names => names.iter().map(|name| format!(" of {}", text(name))).collect(),
+        };
         for group in list(&rule["apiGroups"]) {
             for resource in list(&rule["resources"]) {
                 for verb in list(&rule["verbs"]) {
-                    rights.insert(format!("{}/{} {}", text(group), text(resource), text(verb)));
+                    let right = format!("{}/{} {}", text(group), text(resource), text(verb));
+                    rights.extend(of_names.iter().map(|of_name| format!("{right}{of_name}")));
                 }
             }
         }

@@ -5,22 +5,22 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::access::{admin_tokens, upload_auth};
 use super::cluster::{self, Pod};
 use super::limits;
 use super::store::{self, Bucket};
-use crate::cli::{RestoreChoice, ServeArgs, UploadAuthChoice};
+use crate::cli::{RestoreChoice, ServeArgs};
 use crate::commands::old_entrypoint::read;
 use crate::commands::refuse;
 use crate::telemetry::LogFormat;
-use cloakroom_cluster::{ApiServer, Reviews};
-use cloakroom_core::clock::{Clock, SystemClock};
+use cloakroom_cluster::ApiServer;
+use cloakroom_core::clock::Clock;
 use cloakroom_core::metrics::Metrics;
 use cloakroom_core::time::format_duration;
 use cloakroom_server::cleaner::Policy;
 use cloakroom_server::descriptors::Allotment;
 use cloakroom_server::http::{
-    Connections, KEEP_ALIVE, LINGER, Lifetimes, PaceLimits, ServerTls, Settings, TokenFile, TokenUse,
-    UploadAuth,
+    Connections, KEEP_ALIVE, LINGER, Lifetimes, PaceLimits, ServerTls, Settings, TokenFile,
 };
 use cloakroom_server::owners::{ClusterOwners, ClusterSettings, NoCluster, Owners};
 use cloakroom_spark::{Properties, StagingServerProperties, keys};
@@ -71,12 +71,12 @@ impl ServeSettings {
         let pod = Pod::of_environment();
         let listen = listen(args, file.as_ref(), pod.is_some());
         let tls = tls(args, file.as_ref())?;
-        let admin_tokens = admin_tokens(args)?;
+        let admin_tokens = admin_tokens(&args.access)?;
         let lifetimes = lifetimes(args, file.as_ref())?;
         let cluster =
             cluster::connect(&args.kubernetes, file.as_ref().map(|file| &file.api_server), pod.as_ref())?;
         let cluster = cluster.map(|cluster| cluster.counted(metrics.clone()));
-        let upload_auth = upload_auth(args, listen, file.is_some(), cluster.as_ref(), &mut warnings)?;
+        let upload_auth = upload_auth(&args.access, listen, file.is_some(), cluster.as_ref(), &mut warnings)?;
         check_data_dir(&args.storage.data_dir)?;
         check_times(args)?;
         let limits = limits::resolve(args, &upload_auth, &mut warnings)?;
@@ -91,6 +91,8 @@ impl ServeSettings {
             namespaces: args.kubernetes.namespaces.clone(),
             lifetimes,
             public_url: args.network.public_url.clone(),
+            internal_url: args.network.internal_url.clone(),
+            max_proxied_size: args.storage.max_proxied_size.bytes(),
             fetch_image: args.network.fetch_image.clone(),
             trusted_proxies: args.network.trusted_proxies.clone().unwrap_or_default(),
             serves_tls: tls.is_some(),
@@ -181,61 +183,6 @@ fn tls(args: &ServeArgs, file: Option<&StagingServerProperties>) -> anyhow::Resu
         file.and_then(|file| file.tls.as_ref()).map(|tls| (tls.cert_pem.as_path(), tls.key_pem.as_path()));
     let files = from_flags.or(from_file);
     Ok(files.map(|(cert, key)| ServerTls::open(cert, key)).transpose()?)
-}
-
-fn upload_auth(
-    args: &ServeArgs,
-    listen: SocketAddr,
-    has_properties: bool,
-    cluster: Option<&ApiServer>,
-    warnings: &mut Vec<String>,
-) -> anyhow::Result<UploadAuth> {
-    let choice = match (args.access.upload_auth, &args.access.upload_token_file) {
-        (Some(UploadAuthChoice::None), Some(_)) => {
-            refuse!("--upload-auth none and --upload-token-file contradict each other: leave one of them out")
-        }
-        (Some(UploadAuthChoice::Kubernetes), Some(_)) => refuse!(
-            "--upload-auth kubernetes and --upload-token-file contradict each other: leave one of them out"
-        ),
-        (Some(UploadAuthChoice::Kubernetes), None) => return by_cluster(cluster),
-        (Some(UploadAuthChoice::Token), None) => {
-            refuse!("--upload-auth token needs the tokens: give their file with --upload-token-file")
-        }
-        (Some(UploadAuthChoice::Token) | None, Some(path)) => {
-            return Ok(UploadAuth::Token(TokenFile::open(path, TokenUse::Upload)?));
-        }
-        (choice, None) => choice,
-    };
-    if choice.is_some() || listen.ip().is_loopback() {
-        return Ok(UploadAuth::None);
-    }
-    if !has_properties {
-        refuse!(
-            "{listen} can be reached from other machines, so you must choose who may upload: --upload-auth token with \
-             --upload-token-file FILE, or --upload-auth none for every client that reaches the port"
-        );
-    }
-    warnings.push(format!(
-        "every client that reaches {listen} may upload, as with kubespark: choose --upload-auth token to change that, \
-         or --upload-auth none to confirm it"
-    ));
-    Ok(UploadAuth::None)
-}
-
-fn by_cluster(cluster: Option<&ApiServer>) -> anyhow::Result<UploadAuth> {
-    let Some(cluster) = cluster else {
-        refuse!(
-            "--upload-auth kubernetes needs a cluster to ask: run it in a pod with a service account, or give \
-             --kubeconfig or a properties file that says where the API server is"
-        )
-    };
-    let reviews = Reviews::new(cluster.clone(), Arc::new(SystemClock::new()));
-    Ok(UploadAuth::Kubernetes(Box::new(reviews)))
-}
-
-fn admin_tokens(args: &ServeArgs) -> anyhow::Result<Option<TokenFile>> {
-    let path = args.access.admin_token_file.as_deref();
-    Ok(path.map(|path| TokenFile::open(path, TokenUse::Admin)).transpose()?)
 }
 
 fn lifetimes(args: &ServeArgs, file: Option<&StagingServerProperties>) -> anyhow::Result<Lifetimes> {

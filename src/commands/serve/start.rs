@@ -14,15 +14,17 @@ use super::sockets::Addresses;
 use super::store::Bucket;
 use crate::commands::local::{self, TokenOfThisRun};
 use cloakroom_adapters::Place;
+use cloakroom_adapters::bucket::ProbeError;
 use cloakroom_adapters::disk::{DataDirectory, DiskError, DiskStore};
 use cloakroom_adapters::sqlite::SqliteLedger;
 use cloakroom_core::clock::SystemClock;
 use cloakroom_core::metrics::Metrics;
+use cloakroom_core::text::chain;
 use cloakroom_server::assembly::{Parts, Server, StartError};
 use cloakroom_server::descriptors::Allotment;
 use cloakroom_server::http::Edge;
 use cloakroom_storage::ledger::LedgerError;
-use cloakroom_storage::store::Storage;
+use cloakroom_storage::store::{Storage, StoreError};
 use cloakroom_storage::{ClaimError, check_new_ledger};
 
 /// How long the server waits until another process releases the data directory. This is more than twice the time that
@@ -60,7 +62,13 @@ pub async fn start(
     let clock = Arc::new(SystemClock::new());
     let (path, place) = (directory.ledger(), directory.place().clone());
     let (storage, name, lock) = if let Some(Bucket { location, store, .. }) = &settings.bucket {
-        store.probe().await?;
+        match store.probe().await {
+            // The bundles in the store can still be fetched, and their removal makes room.
+            Err(ProbeError::Store { source: source @ StoreError::Full { .. }, .. }) => {
+                tracing::warn!(error = %chain(&source), "the store takes no bundles");
+            }
+            probed => probed?,
+        }
         (Storage::elsewhere(Arc::clone(store)), location.to_string(), Some(directory))
     } else {
         let store = DiskStore::with_open_blobs(directory, allotment.bundles);

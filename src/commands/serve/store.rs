@@ -48,6 +48,7 @@ pub fn resolve(
         endpoint: args.store_endpoint.as_ref().map(|url| SecretText::expose(url).to_owned()),
         region: args.store_region.clone(),
         account: args.store_account.clone(),
+        user: args.store_user.clone(),
         addressing: args.store_addressing.map(|way| match way {
             AddressingChoice::Virtual => Addressing::Virtual,
             AddressingChoice::Path => Addressing::Path,

@@ -26,17 +26,15 @@ pub fn of(settings: &ServeSettings, allotment: &Allotment) -> String {
 
 fn server(settings: &ServeSettings) -> [Line; 5] {
     let scheme = if settings.tls.is_some() { "https" } else { "http" };
-    let auth = match settings.http.upload_auth {
-        UploadAuth::None => "none: every client that reaches the port may upload",
-        UploadAuth::Token(_) => "token",
-        UploadAuth::Kubernetes(_) => {
-            "kubernetes: every user who may create pods in the owner's namespace may upload"
-        }
+    let auth = match &settings.http.upload_auth {
+        UploadAuth::None => "none: every client that reaches the port may upload".to_owned(),
+        UploadAuth::Token(_) => "token".to_owned(),
+        UploadAuth::Kubernetes(reviews) => format!("kubernetes: with a token for {}", reviews.accepted()),
     };
     [
         ("serves on", format!("{scheme}://{}", settings.listen)),
         ("operations on", operations(settings)),
-        ("upload auth", auth.to_owned()),
+        ("upload auth", auth),
         ("data directory", settings.data_dir.display().to_string()),
         ("bundles", bundles(settings)),
     ]

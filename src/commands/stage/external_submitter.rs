@@ -23,6 +23,7 @@ use crate::commands::{stdout, tell};
 
 use cloakroom_core::size::format_size;
 use cloakroom_core::time::format_elapsed;
+use cloakroom_spark::keys;
 use cloakroom_submit::inputs::Local;
 use cloakroom_submit::plan::external_submitter::ExternalSubmission;
 use cloakroom_submit::run::{self, HandOver, HandedOver};
@@ -49,16 +50,20 @@ pub async fn run(args: &StageArgs, choice: SubmitterChoice) -> anyhow::Result<Ex
         uploads,
     }));
     let drawn = Drawn::new(Timestamp::now(), &mut rand::rng());
-    let external = run::handed_over(&request, &Local, &NamedServer, &drawn, &log).await?;
+    let is_dry_run = args.external.dry_run;
+    // Even a dry run needs the cluster if that is the way to the server.
+    let needs_cluster = !is_dry_run || !request.conf.contains(&keys::SERVER_URI);
+    let api_server =
+        if needs_cluster { Some(connect::connect(&request.conf, &submitter).await?) } else { None };
+    let stager = NamedServer::new(api_server.clone());
+    let external = run::handed_over(&request, &Local, &stager, &drawn, &log).await?;
     let templates = match choice {
         SubmitterChoice::SparkSubmit => Some(Templates::new(&args.external.templates_to, &external)?),
         SubmitterChoice::SparkOperator => None,
     };
-    let is_dry_run = args.external.dry_run;
-    let server = if is_dry_run { None } else { Some(connect::connect(&request.conf, &submitter).await?) };
     let signals = Signals::watch(&screen)?;
-    let (server, stop) = (server.as_ref(), &signals.stop);
-    let work = HandOver { server, inputs: &Local, stager: &NamedServer, log: &log, stop };
+    let (server, stop) = (api_server.as_ref().filter(|_| !is_dry_run), &signals.stop);
+    let work = HandOver { server, inputs: &Local, stager: &stager, log: &log, stop };
     let take = |to_apply: &[Value]| Ok(give(choice, &external, templates.as_ref(), to_apply)?);
     let ended = work.run(&external, take).await;
     screen.clear();
@@ -131,6 +136,9 @@ impl Events for Progress {
                 }
             }
             Event::NotStaged { .. } => self.uploads.end(),
+            Event::Found { service, way } if !self.is_quiet => {
+                self.screen.tell(&format!("staging by {service}, {way}"));
+            }
             Event::Left(left) => tell(&format!("warning: {left}")),
             Event::Warned { warning } => tell(&format!("warning: {warning}")),
             Event::LeftoversRemoved { namespace, secrets } if !self.is_quiet => {
@@ -151,6 +159,7 @@ impl Events for Progress {
             Event::Said { .. }
             | Event::Status { .. }
             | Event::Printed { .. }
+            | Event::Found { .. }
             | Event::TakenBack { .. }
             | Event::LeftoversRemoved { .. } => {}
         }

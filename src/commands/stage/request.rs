@@ -105,6 +105,10 @@ fn conf(
         conf.set(&keys::TLS_ENABLED, "true", ca_giver(path));
         conf.set(&keys::TLS_CLIENT_CERT_PEM, path.display().to_string(), ca_giver(path));
     }
+    if let Some(account) = &args.service.upload_service_account {
+        let origin = Origin::Option("--upload-service-account");
+        conf.set(&keys::CLOAKROOM_UPLOAD_SERVICE_ACCOUNT, account, origin);
+    }
     if let Some(path) = token_file {
         conf.set(&keys::CLOAKROOM_UPLOAD_TOKEN_FILE, path.display().to_string(), token_giver(path));
     }
@@ -115,7 +119,8 @@ fn conf(
         ("--archives", keys::ARCHIVES.name(), list(&conf, &keys::ARCHIVES, external.archives.as_deref())),
         ("--py-files", keys::PY_FILES.name(), list(&conf, &keys::PY_FILES, external.py_files.as_deref())),
         ("--fetch-image", keys::INIT_CONTAINER_IMAGE.name(), external.fetch_image.clone()),
-        ("--master", keys::MASTER.name(), external.master.clone()),
+        ("--master", keys::MASTER.name(), args.service.master.clone()),
+        ("--context", keys::CONTEXT.name(), args.service.context.clone()),
     ] {
         if let Some(value) = value {
             conf.set(key, value, Origin::Option(flag));
@@ -130,7 +135,7 @@ fn conf(
         let file = defaults.map(|file| file.file().to_owned()).unwrap_or_default();
         conf.set_if_missing(property.key, property.value, Origin::File { file, line: property.line });
     }
-    conf.set_if_missing(&keys::SERVER_URI, args.server.to_string(), args.server_giver());
+    args.set_place(&mut conf)?;
     if conf.contains(&keys::MASTER) {
         master::normalise(&mut conf)?;
     }

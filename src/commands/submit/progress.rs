@@ -96,6 +96,10 @@ impl Events for Progress {
         match event {
             Event::Status { status, .. } if self.screen.is_live() => show(&self.screen, &self.status, status),
             Event::Waits { notice, .. } => self.screen.tell(notice),
+            Event::Found { service, way } => {
+                let message = format!("Staging by {service}, {way}");
+                self.lines.say(Level::Info, STAGING, &message);
+            }
             Event::Staged { what, resource_id, size_bytes, seconds } => {
                 self.uploads.end();
                 let took = Duration::try_from_secs_f64(*seconds).unwrap_or_default();

@@ -34,13 +34,14 @@ pub async fn submit(
     let asking = if is_dry_run { Asking::Preview } else { Asking::Allowed { attempts: None } };
     let request = Request { arguments, submitter: submitter.clone(), asking };
     let drawn = Drawn::new(Timestamp::now(), &mut rand::rng());
+    let stager = NamedServer::new(Some(server.clone()));
     let planned = tokio::select! {
         biased;
         () = signals.stop.cancelled() => {
             tell("stopped before the application was submitted (nothing was created)");
             return Ok(signals.exit_code());
         }
-        planned = run::planned(&request, &Local, &NamedServer, &drawn, &log) => planned,
+        planned = run::planned(&request, &Local, &stager, &drawn, &log) => planned,
     };
     let submission = planned?;
     if is_dry_run {
@@ -49,7 +50,7 @@ pub async fn submit(
     let run = Run {
         server: &server,
         inputs: &Local,
-        stager: &NamedServer,
+        stager: &stager,
         log: &log,
         stop: &signals.stop,
         intervals: FollowIntervals::default(),

@@ -175,15 +175,22 @@ fn the_role_of_the_stager_is_enough_for_a_server_that_asks_the_cluster() {
     let own = stager.path("server-kubeconfig");
     std::fs::write(&own, kubeconfig(None, stager.api_server.address(), &token)).unwrap();
     let own = own.display().to_string();
-    let flags = ["--fetch-image", IMAGE, "--upload-auth", "kubernetes", "--kubeconfig", &own];
+    let flags = [
+        "--fetch-image",
+        IMAGE,
+        "--upload-auth",
+        "kubernetes",
+        "--accept-cluster-tokens",
+        "--kubeconfig",
+        &own,
+    ];
     stager.server = Cloakroom::serve(&stager.path("server-that-asks"), &flags);
     std::fs::write(stager.path("token"), TOKEN).unwrap();
     let arguments = ["--token-file", "token", "app.jar"];
+    stager.api_server.grant_rules("stager", Some("demo"), rules_of_submitters(&["cluster-tokens.yaml"]));
     stager.told(&arguments);
     stager.api_server.revoke_all("stager");
-    let mut rules = role()["rules"].clone();
-    rules.as_array_mut().unwrap().retain(|rule| rule["resources"] != json!(["pods"]));
-    stager.api_server.grant_rules("stager", Some("demo"), rules);
+    stager.api_server.grant_rules("stager", Some("demo"), rules());
     // A yes is remembered by the server that got it.
     stager.server = Cloakroom::serve(&stager.path("another-that-asks"), &flags);
     let said = stderr(&stager.output("spark-submit", &arguments));

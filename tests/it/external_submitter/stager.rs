@@ -9,7 +9,7 @@ use cloakroom_testing::process::{Cloakroom, command, stderr};
 use cloakroom_testing::workspace::Workspace;
 use serde_json::Value;
 
-use super::{IMAGE, TOKEN, pods_too, role};
+use super::{IMAGE, TOKEN, pods_too, rules};
 
 /// A cluster, a server, and a folder with an application in it.
 pub(super) struct Stager {
@@ -22,7 +22,7 @@ impl Stager {
     pub(super) fn new() -> Self {
         let api_server = FakeApiServer::with("demo", &[CONFIG_MAP, SECRET]);
         api_server.know_token(TOKEN, "stager", &[]);
-        api_server.grant_rules("stager", Some("demo"), role()["rules"].clone());
+        api_server.grant_rules("stager", Some("demo"), rules());
         let names = ["app.jar", "lib/dep one.jar", "data.txt", "prod.conf", "env.tar.gz"];
         let folder = Workspace::with(&names.map(|name| (name, name)));
         folder.write("kubeconfig", kubeconfig(None, api_server.address(), TOKEN));

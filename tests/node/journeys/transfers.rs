@@ -10,6 +10,7 @@ use crate::shell::{At, laptop, run, until};
 
 pub const JOURNEYS: &[Journey] = &[
     Journey("an_upload_by_curl_from_another_network_comes_back_whole", curl),
+    Journey("a_kubeconfig_and_one_right_are_enough_to_stage", through_the_api_server),
     Journey("an_init_container_of_the_documentation_fetches_what_was_staged", init_container),
 ];
 
@@ -24,6 +25,51 @@ fn curl() {
          {CURL} -H \"Authorization: Bearer $(jq -r .resourceSecret curl.json)\" -o back.tgz {SERVER}/api/v1/resources/$(jq -r .resourceId curl.json)
          cmp deps.tgz back.tgz"
     ));
+}
+
+/// By the words of docs/clients.md, for a server with TLS, as a user who has this right alone.
+fn through_the_api_server() {
+    server();
+    let rights = block("docs/clients.md", "With a kubeconfig and nothing else", "kubectl create rolebinding");
+    let stage = block("docs/clients.md", "With a kubeconfig and nothing else", "(umask 077");
+    let staged = laptop(&format!(
+        "kubectl config view --raw --flatten -o json | jq '.users[0].user.as = \"ann\"' >ann.kubeconfig
+         head -c 300000000 /dev/urandom >far.bin
+         {rights}
+         until kubectl auth can-i create services/https:cloakroom:10000 --subresource=proxy -n cloakroom --as=ann; do sleep 0.2; done
+         export KUBECONFIG=ann.kubeconfig CLOAKROOM_UPLOAD_TOKEN_FILE=upload-token
+         {}
+         jq -r .url ticket.json",
+        stage.replace("app.jar", "far.bin")
+    ));
+    assert!(
+        staged.stderr.contains("by the Service cloakroom in the namespace cloakroom"),
+        "{}",
+        staged.stderr
+    );
+    eprintln!("node: {}", staged.stderr.lines().last().unwrap_or_default());
+    assert!(
+        staged.stdout.contains("https://cloakroom.cloakroom.svc:10000/api/v1/resources/"),
+        "{}",
+        staged.stdout
+    );
+    laptop(&format!(
+        "{CURL} -H \"Authorization: Bearer $(jq -r .resourceSecret ticket.json)\" -o far.tgz {SERVER}/api/v1/resources/$(jq -r .resourceId ticket.json)
+         tar xzOf far.tgz far.bin | cmp - far.bin"
+    ));
+    // The client cannot know how small this becomes, so the server refuses it in the middle. The API server says which way it came.
+    let too_large = run(
+        At::Laptop,
+        &format!(
+            "head -c 300000000 /dev/urandom >>far.bin
+             export KUBECONFIG=ann.kubeconfig CLOAKROOM_UPLOAD_TOKEN_FILE=upload-token
+             {}",
+            stage.replace("app.jar", "far.bin")
+        ),
+    );
+    let refusal = "a bundle that comes through the API server has at most 512 MiB (--max-proxied-size)";
+    let said = too_large.ended_with(1).stderr;
+    assert!(said.contains(refusal), "{said}");
 }
 
 /// By the words of docs/clients.md, in a namespace that enforces the restricted standard.

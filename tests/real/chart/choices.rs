@@ -15,6 +15,7 @@ const OTHERS: &[(&str, &str, &str)] = &[
     ("imagePullSecrets", "[{\"name\": \"registry\"}]", "base"),
     ("fullnameOverride", "\"staging\"", "base"),
     ("uploadAuth", "\"none\"", "base"),
+    ("acceptClusterTokens", "false", "upload-auth-kubernetes"),
     ("tokens.existingSecret", "\"other\"", "base"),
     ("ownerKinds", "{\"CronJob\": \"cronjobs\"}", "base"),
     ("namespaces", "[\"a\", \"b\"]", "base"),
@@ -23,6 +24,8 @@ const OTHERS: &[(&str, &str, &str)] = &[
     ("store.endpoint", "\"https://other.example.com\"", "bucket"),
     ("store.region", "\"eu-central-1\"", "bucket"),
     ("store.account", "\"other\"", "bucket"),
+    ("store.user", "\"other\"", "bucket"),
+    ("store.allowHttp", "true", "bucket"),
     ("store.existingSecret", "\"\"", "bucket"),
     ("store.caSecret", "\"ca\"", "bucket"),
     ("networkPolicy.storePorts", "[9000]", "bucket"),
@@ -150,6 +153,10 @@ const WRONG: &[(&[&str], &str)] = &[
         "tokens.existingSecret is missing: name a Secret with the key admin-token",
     ),
     (
+        &["acceptClusterTokens=true"],
+        "acceptClusterTokens is for uploadAuth kubernetes only: leave it out, or choose that",
+    ),
+    (
         &["tls.existingSecret=a", "tls.certManager.issuerRef.name=b"],
         "tls.existingSecret and tls.certManager.issuerRef are both set: keep the first for a certificate of your own, or the second for one that cert-manager makes",
     ),
@@ -209,6 +216,18 @@ const WRONG: &[(&[&str], &str)] = &[
     (
         &["store.url=az://team/cloakroom"],
         "store.account is missing: name the storage account of the container of az://",
+    ),
+    (
+        &["store.url=webhdfs://namenode:9870/team", "store.user=a"],
+        "store.allowHttp is false, and webhdfs:// is without TLS: set it, or use swebhdfs://",
+    ),
+    (
+        &["store.url=swebhdfs://Name_Node:9871/team"],
+        "store.user is missing: name the user of the folder of webhdfs://",
+    ),
+    (
+        &["store.url=swebhdfs://one/team", "store.user=a", "store.existingSecret=b"],
+        "store.existingSecret is set: HDFS takes no credentials",
     ),
     (&["persistence.size=big"], "at '/persistence/size': 'big' does not match pattern…"),
 ];

@@ -68,6 +68,16 @@ const WAYS: &[Way] = &[
         pods: "https://192.0.2.7:31000",
     },
     Way {
+        files: &["nodeport"],
+        values: &["uploadAuth=kubernetes"],
+        says: &[
+            "kubectl create token cloakroom-uploader -n spark --audience cloakroom.notes --duration 10m >upload-token",
+            TOKEN_FILE,
+        ],
+        says_not: &[TOKEN_OF_THE_SECRET, TOKEN_OF_THE_CLUSTER],
+        pods: "https://192.0.2.7:31000",
+    },
+    Way {
         files: &["base"],
         values: &["uploadAuth=none", "service.type=NodePort"],
         says: &["export CLOAKROOM_SERVER=http://NODE:31000\n"],

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::rendered::Rendered;
 
 /// Mistakes that must be noticed: kind, name, JSON pointer, value.
-pub const PLANTED: [(&str, &str, &str, &str); 28] = [
+pub const PLANTED: [(&str, &str, &str, &str); 29] = [
     ("Deployment", "cloakroom", "/spec/replicas", "2"),
     ("Deployment", "cloakroom", "/spec/strategy/rollingUpdate/maxSurge", "1"),
     ("Deployment", "cloakroom", "/spec/strategy/rollingUpdate/maxUnavailable", "0"),
@@ -40,14 +40,15 @@ pub const PLANTED: [(&str, &str, &str, &str); 28] = [
     ("ServiceMonitor", "cloakroom", "/spec/endpoints/0/port", "\"http\""),
     ("NetworkPolicy", "cloakroom", "/spec/ingress/1/ports/0/port", "\"metrics\""),
     ("ClusterRoleBinding", "cloakroom", "/subjects/0/namespace", "\"default\""),
+    ("Role", "cloakroom-user", "/rules/0/resourceNames", "[\"http:other:10000\"]"),
 ];
 
 /// Everything that refers to something that is not there, or is not as it must be.
 pub fn complaints(rendered: &Rendered) -> Vec<String> {
     let mut complaints = Vec::new();
-    for check in
-        [deployment, hardening, files, ports, services, backends, monitors, policies, accounts, uploads]
-    {
+    for check in [
+        deployment, hardening, files, ports, services, backends, monitors, policies, accounts, users, uploads,
+    ] {
         check(rendered, &mut complaints);
     }
     complaints
@@ -244,6 +245,21 @@ fn accounts(rendered: &Rendered, complaints: &mut Complaints) {
     let watched = watched.collect::<Vec<_>>().join(",");
     let named = rendered.variable("CLOAKROOM_NAMESPACES").unwrap_or_default();
     expect(complaints, watched == named, || format!("it watches “{named}”, and may see “{watched}”"));
+}
+
+/// The role of users names the Service with the scheme of its port.
+fn users(rendered: &Rendered, complaints: &mut Complaints) {
+    let ports = rendered.of_kind("Service").flat_map(|service| {
+        let name = text(&service["metadata"]["name"]).to_owned();
+        list(&service["spec"]["ports"]).iter().map(move |port| (name.clone(), port))
+    });
+    let mut of_clients = ports.filter(|(_, port)| port["port"] == 10_000);
+    let expected = of_clients.next().map(|(name, port)| format!("{}:{name}:10000", text(&port["name"])));
+    let role = rendered.of_kind("Role").find(|role| text(&role["metadata"]["name"]).ends_with("-user"));
+    let named = role.map(|role| text(&role["rules"][0]["resourceNames"][0]).to_owned());
+    expect(complaints, named.is_some() && named == expected, || {
+        format!("users may reach {named:?}, and the Service is {expected:?}")
+    });
 }
 
 /// Somebody decides who may upload: the holders of a token, or the API server, which it must be allowed to ask.

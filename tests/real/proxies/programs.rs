@@ -105,6 +105,7 @@ backend cloakroom
     auto_https off
 }
 http://LISTEN {
+    bind 127.0.0.1
     reverse_proxy SERVER
 }
 ",

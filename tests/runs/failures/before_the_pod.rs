@@ -42,7 +42,11 @@ async fn refused(tested: &TestNamespace<'_>, ended: &Ended, block: Block) {
 }
 
 async fn no_server(shared: Arc<SharedCluster>) {
-    let tested = TestNamespace::without_server(shared.cluster().await, "failure-no-server").await;
+    let cluster = shared.cluster().await;
+    let tested = TestNamespace::without_server(cluster, "failure-no-server").await;
+    // The servers of these tests are no pods, so no other test needs the Service of the manifests.
+    let deleted = cluster.plane.kubectl(&["delete", "service", "cloakroom", "--namespace", "cloakroom"]);
+    assert!(deleted.status.success(), "{deleted:?}");
     let ended = tested.submitted(&[]).await;
     refused(&tested, &ended, NO_SERVER_APPLICATION).await;
     std::fs::create_dir(tested.path("lib")).unwrap();
@@ -105,7 +109,7 @@ async fn no_token(shared: Arc<SharedCluster>) {
     refused(&tested, &tested.submitted(&[tested.staging(), token]).await, WRONG_TOKEN).await;
 }
 
-/// The server asks the API server about the token of an account that may do nothing.
+/// The server asks the API server about the token of an account that may do nothing here.
 async fn no_right(shared: Arc<SharedCluster>) {
     let cluster = shared.cluster().await;
     let mut tested = TestNamespace::without_server(cluster, "failure-no-right").await;
@@ -116,7 +120,7 @@ async fn no_right(shared: Arc<SharedCluster>) {
     });
     let bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
     assert_eq!(tested.api.post(bindings, &binding).await.0, 201);
-    let token = cluster.plane.token_of(tested.namespace, "default").await;
+    let token = cluster.plane.token_for(tested.namespace, "default", "cloakroom.cloakroom").await;
     std::fs::write(tested.path("upload-token"), &token).unwrap();
     let review = json!({
         "apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token},

@@ -39,7 +39,7 @@ const OF_THE_BUCKET: [&str; 8] = [
 ];
 
 /// Codes for a missing object in a bucket that exists.
-const OF_AN_ABSENT_OBJECT: [&str; 2] = ["BlobNotFound", "NoSuchKey"];
+const OF_AN_ABSENT_OBJECT: [&str; 3] = ["BlobNotFound", "FileNotFoundException", "NoSuchKey"];
 
 /// Codes with the status of a conflict for which no later attempt helps.
 const LASTING: [&str; 4] =
@@ -51,6 +51,16 @@ const OF_THE_OBJECT: [&str; 3] = ["BlobArchived", "BlobImmutableDueToPolicy", "S
 /// Codes that say that the bucket has no room.
 const FULL: [&str; 2] = ["QuotaExceeded", "XMinioStorageFull"];
 
+/// The code of a namenode that another one should be asked in place of.
+const STANDBY: &str = "StandbyException";
+
+/// How many characters of a message are shown.
+const LONGEST_MESSAGE: usize = 300;
+
+const NO_NODE: &str = "this is not how a node of HDFS answers: check the address and the port";
+
+const NO_KERBEROS: &str = "the cluster wants Kerberos, which cloakroom does not speak";
+
 /// An answer that is an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Refusal {
@@ -59,6 +69,8 @@ pub(super) struct Refusal {
     code: Option<String>,
     /// The region of the bucket, if the answer says it.
     region: Option<String>,
+    /// The message of HDFS, which has no credentials.
+    message: Option<String>,
 }
 
 /// Why there is no result.
@@ -66,6 +78,8 @@ pub(super) struct Refusal {
 pub(super) enum Reason {
     /// The answer is an error.
     Refused(Refusal),
+    /// There is no connection, so nothing was asked; the text says why.
+    Unreached(String),
     /// There is no answer, or only a part of it; the text says why.
     NoAnswer(String),
     /// There is an answer that cannot be read.
@@ -85,7 +99,7 @@ pub(super) struct Trouble {
 pub(super) struct Failure {
     action: &'static str,
     on: String,
-    trouble: Trouble,
+    trouble: Box<Trouble>,
 }
 
 impl Refusal {
@@ -100,7 +114,29 @@ impl Refusal {
             status,
             code: word("x-ms-error-code").or_else(|| self::word(code?.0)).or_else(of_token),
             region: word("x-amz-bucket-region"),
+            message: None,
         }
+    }
+
+    /// Reads the answer of a node of HDFS. Nearly all errors there have one status, so the exception tells them apart.
+    pub fn of_hdfs(status: StatusCode, body: &[u8]) -> Self {
+        let answer: Value = serde_json::from_slice(body).unwrap_or_default();
+        let exception = &answer["RemoteException"];
+        let code = exception["exception"].as_str().and_then(word);
+        let message = match exception["message"].as_str().and_then(|text| text.lines().next()) {
+            Some(line) => {
+                Some(line.chars().filter(|char| !char.is_control()).take(LONGEST_MESSAGE).collect())
+            }
+            None if status == StatusCode::UNAUTHORIZED => Some(NO_KERBEROS.to_owned()),
+            None => Some(NO_NODE.to_owned()),
+        };
+        let status = code.as_deref().map_or(status, status_of);
+        Self { status, code, region: None, message }
+    }
+
+    /// The answer that an object is not the version that was asked for.
+    pub fn of_another_version() -> Self {
+        Self { status: StatusCode::PRECONDITION_FAILED, code: None, region: None, message: None }
     }
 
     fn is(&self, codes: &[&str]) -> bool {
@@ -158,6 +194,29 @@ impl Refusal {
     }
 }
 
+/// The status that an exception of HDFS stands for.
+fn status_of(exception: &str) -> StatusCode {
+    match exception {
+        "AccessControlException" | "SecurityException" | "AuthenticationException" | "InvalidToken" => {
+            StatusCode::FORBIDDEN
+        }
+        "FileNotFoundException" => StatusCode::NOT_FOUND,
+        "FileAlreadyExistsException" => StatusCode::PRECONDITION_FAILED,
+        "DSQuotaExceededException"
+        | "NSQuotaExceededException"
+        | "QuotaByStorageTypeExceededException"
+        | "MaxDirectoryItemsExceededException" => StatusCode::INSUFFICIENT_STORAGE,
+        "IllegalArgumentException"
+        | "InvalidPathException"
+        | "ParentNotDirectoryException"
+        | "PathIsNotDirectoryException"
+        | "SnapshotException"
+        | "UnsupportedOperationException" => StatusCode::BAD_REQUEST,
+        // A namenode on standby or in safe mode, datanodes that cannot be used, and all that is rare.
+        _ => StatusCode::SERVICE_UNAVAILABLE,
+    }
+}
+
 /// A short word, as stores name errors and regions. Another text could be anything.
 fn word(text: &str) -> Option<String> {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
@@ -166,6 +225,10 @@ fn word(text: &str) -> Option<String> {
 
 impl Display for Refusal {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if let Some(message) = &self.message {
+            let code = self.code.as_deref().unwrap_or_else(|| self.status.as_str());
+            return write!(f, "{code}: {message}");
+        }
         write!(f, "{}", self.status.as_u16())?;
         if let Some(code) = &self.code {
             write!(f, " ({code})")?;
@@ -190,7 +253,7 @@ impl Display for Trouble {
         };
         match &self.reason {
             Reason::Refused(refusal) => write!(f, "{who} answered {refusal}"),
-            Reason::NoAnswer(why) => write!(f, "{who} {why}"),
+            Reason::Unreached(why) | Reason::NoAnswer(why) => write!(f, "{who} {why}"),
             Reason::Unclear => write!(f, "{who} gave an answer that cannot be read"),
         }
     }
@@ -198,16 +261,21 @@ impl Display for Trouble {
 
 impl StdError for Trouble {}
 
+impl From<Trouble> for object_store::Error {
+    fn from(trouble: Trouble) -> Self {
+        Self::Generic { store: "store", source: trouble.into() }
+    }
+}
+
 impl Failure {
     /// `error` of the call that was to do `action` on `on`.
     pub fn new(action: &'static str, on: impl Display, error: &object_store::Error) -> Self {
-        Self { action, on: on.to_string(), trouble: Trouble::of(error) }
+        Self { action, on: on.to_string(), trouble: Box::new(Trouble::of(error)) }
     }
 
     /// There is no answer, or only a part of it: the store `why`.
     pub fn no_answer(action: &'static str, on: impl Display, why: &str) -> Self {
-        let reason = Reason::NoAnswer(why.to_owned());
-        Self { action, on: on.to_string(), trouble: Trouble { host: None, reason } }
+        Self { action, on: on.to_string(), trouble: Box::new(Trouble::no_answer(why)) }
     }
 
     /// The failure is one of the credentials, and not of the call.
@@ -217,10 +285,7 @@ impl Failure {
     }
 
     fn refusal(&self) -> Option<&Refusal> {
-        match &self.trouble {
-            Trouble { host: None, reason: Reason::Refused(refusal) } => Some(refusal),
-            _ => None,
-        }
+        self.trouble.refusal()
     }
 
     /// Whether the store may have done it all the same, or may still do it. Without credentials nothing was sent.
@@ -232,7 +297,7 @@ impl Failure {
     pub fn is_temporary(&self) -> bool {
         match &self.trouble.reason {
             Reason::Refused(refusal) => refusal.is_throttling() || !refusal.is_certain(),
-            Reason::NoAnswer(_) | Reason::Unclear => true,
+            Reason::Unreached(_) | Reason::NoAnswer(_) | Reason::Unclear => true,
         }
     }
 
@@ -243,7 +308,7 @@ impl Failure {
 
     /// Whether the answer is that there is no such object, or no such bucket.
     pub fn is_absence(&self) -> bool {
-        self.refusal().is_some_and(|refusal| refusal.status == StatusCode::NOT_FOUND)
+        self.trouble.is_absence()
     }
 
     /// Whether the answer is that there is a bucket, and no such object in it.
@@ -258,6 +323,60 @@ impl Failure {
 }
 
 impl Trouble {
+    /// The store answered an error.
+    pub fn refused(refusal: Refusal) -> Self {
+        Self { host: None, reason: Reason::Refused(refusal) }
+    }
+
+    /// There is no answer, or only a part of it: the store `why`.
+    pub fn no_answer(why: &str) -> Self {
+        Self { host: None, reason: Reason::NoAnswer(why.to_owned()) }
+    }
+
+    /// There is an answer that cannot be read.
+    pub fn unclear() -> Self {
+        Self { host: None, reason: Reason::Unclear }
+    }
+
+    fn refusal(&self) -> Option<&Refusal> {
+        match self {
+            Self { host: None, reason: Reason::Refused(refusal) } => Some(refusal),
+            _ => None,
+        }
+    }
+
+    /// Whether the answer is that there is no such object, or no such bucket.
+    pub fn is_absence(&self) -> bool {
+        self.refusal().is_some_and(|refusal| refusal.status == StatusCode::NOT_FOUND)
+    }
+
+    /// Whether nothing was asked, because there is no connection.
+    pub fn is_unreached(&self) -> bool {
+        matches!(self.reason, Reason::Unreached(_))
+    }
+
+    /// Whether another namenode of HDFS may answer.
+    pub fn is_of_this_node(&self) -> bool {
+        match &self.reason {
+            Reason::Refused(refusal) => refusal.is(&[STANDBY]),
+            Reason::Unreached(_) | Reason::NoAnswer(_) => true,
+            Reason::Unclear => false,
+        }
+    }
+
+    /// Whether there is an answer, and it is an error.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self.reason, Reason::Refused(_))
+    }
+
+    /// Says which datanode of HDFS cannot be reached, or does not answer.
+    pub fn of_datanode(mut self, node: &str) -> Self {
+        if let Reason::Unreached(why) | Reason::NoAnswer(why) = &mut self.reason {
+            *why = format!("named the datanode {node}, which {why}");
+        }
+        self
+    }
+
     /// Finds the cause in an error of the library.
     fn of(error: &object_store::Error) -> Self {
         let mut next: Option<&(dyn StdError + 'static)> = Some(error);
@@ -269,11 +388,11 @@ impl Trouble {
                 && error.kind() != HttpErrorKind::Decode
                 && error.source().is_none_or(|source| !source.is::<Self>())
             {
-                return Self { host: None, reason: Reason::NoAnswer(BROKEN.to_owned()) };
+                return Self::no_answer(BROKEN);
             }
             next = error.source();
         }
-        Self { host: None, reason: Reason::Unclear }
+        Self::unclear()
     }
 }
 
@@ -290,7 +409,7 @@ impl From<Failure> for StoreError {
     fn from(failure: Failure) -> Self {
         match failure.refusal().map_or(StoreOutcome::Unavailable, Refusal::outcome) {
             StoreOutcome::Throttled => Self::Throttled(failure.into()),
-            StoreOutcome::Full => Self::Full { what: "the bucket has no room", source: failure.into() },
+            StoreOutcome::Full => Self::Full { what: "the store has no room", source: failure.into() },
             StoreOutcome::Denied => Self::Denied(failure.into()),
             StoreOutcome::Unavailable => Self::Unavailable(failure.into()),
             _ => Self::Fault(failure.into()),

@@ -12,7 +12,8 @@ use object_store::client::{HttpClient, HttpConnector as _, HttpRequestBody};
 use object_store::path::Path;
 use reqwest::Url;
 
-use super::calls::{Api, Connected, Deletions};
+use super::api::Objects;
+use super::calls::{Connected, Deletions};
 use super::settings::{Rules, SettingError, Settings, no_retries};
 
 const KEY: &str = "AZURE_STORAGE_KEY";
@@ -100,7 +101,7 @@ pub(super) fn connect(settings: &Settings<'_>) -> Result<Connected, SettingError
     let client = settings.connector(&url)?.connect(&settings.client()).map_err(|_| SettingError::Client)?;
     let container = Url::parse(&url).map_err(|_| SettingError::Client)?;
     let deletions = OneByOne { api: Arc::clone(&api), client, container, account };
-    Ok(Connected { api, url, deletions: Some(Box::new(deletions)) })
+    Ok(Connected::to_objects(api, url, Some(Box::new(deletions))))
 }
 
 /// The storage account.
@@ -113,7 +114,7 @@ fn account(settings: &Settings<'_>) -> Result<String, SettingError> {
 }
 
 #[async_trait]
-impl Api for MicrosoftAzure {
+impl Objects for MicrosoftAzure {
     async fn authenticate(&self) -> object_store::Result<()> {
         self.credentials().get_credential().await.map(drop)
     }

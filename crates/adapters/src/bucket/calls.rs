@@ -5,17 +5,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use cloakroom_core::resource::BlobKey;
+use cloakroom_core::resource::{BlobKey, UploadHandle};
 use cloakroom_core::retry::{Backoff, Failures};
 use cloakroom_storage::store::{BlobFacts, StoreError};
-use jiff::Timestamp;
-use object_store::list::PaginatedListStore;
-use object_store::multipart::MultipartStore;
 use object_store::path::Path;
-use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt as _};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::answer::{Failure, LATE};
+use super::api::{Api, Objects};
+use super::hdfs::Hdfs;
 use super::{Location, Pool};
 
 /// How long the store may take for a call. A call is not tried again when its first failure is longer ago.
@@ -49,14 +47,6 @@ const BACKOFF: Backoff = Backoff {
     longest_asked: Duration::from_secs(5),
 };
 
-/// What all kinds of buckets can do.
-#[async_trait]
-pub(super) trait Api: ObjectStore + MultipartStore + PaginatedListStore {
-    /// Gets the credentials for the next call, unless they are there. It is a step of its own, so that an error says whether the
-    /// credentials or the store failed.
-    async fn authenticate(&self) -> object_store::Result<()>;
-}
-
 /// A way to delete an object in place of the library's.
 #[async_trait]
 pub(super) trait Deletions: Send + Sync {
@@ -64,17 +54,38 @@ pub(super) trait Deletions: Send + Sync {
     async fn delete(&self, path: &Path) -> object_store::Result<()>;
 }
 
+/// How a store is written to.
+pub(super) enum Backend {
+    /// Objects are written whole or in parts, under conditions.
+    Objects(Arc<dyn Objects>),
+    /// Files are written from their beginning to their end, and renamed then.
+    Files(Arc<Hdfs>),
+}
+
 /// The connections to a bucket.
 pub(super) struct Connected {
     pub api: Arc<dyn Api>,
+    pub backend: Backend,
     /// The address of the bucket.
     pub url: String,
     pub deletions: Option<Box<dyn Deletions>>,
 }
 
+impl Connected {
+    /// Connections to a store of the library.
+    pub fn to_objects(
+        objects: Arc<impl Objects>,
+        url: String,
+        deletions: Option<Box<dyn Deletions>>,
+    ) -> Self {
+        Self { api: Arc::clone(&objects) as _, backend: Backend::Objects(objects), url, deletions }
+    }
+}
+
 /// A bucket, and what all calls to it share.
 pub(super) struct Bucket {
     pub api: Arc<dyn Api>,
+    pub backend: Backend,
     /// How objects are deleted; `None` for the library's way.
     pub deletions: Option<Box<dyn Deletions>>,
     pub location: Location,
@@ -128,6 +139,26 @@ impl Bucket {
     /// There is no answer, or only a part of it, when `action` was to be done on the object at `path`.
     pub fn no_answer(&self, action: &'static str, path: &Path, why: &str) -> Failure {
         Failure::no_answer(action, self.location.shown(path), why)
+    }
+
+    /// Removes what an upload to `path` has left that was not committed.
+    pub async fn abort(&self, path: &Path, handle: Option<&UploadHandle>) -> Result<(), StoreError> {
+        match (&self.backend, handle) {
+            (Backend::Objects(objects), Some(handle)) => {
+                let id = handle.expose().to_owned();
+                let abort = || objects.abort_multipart(path, &id);
+                let aborted = self.repeated("abort the upload of", path, PATIENCE, abort).await;
+                self.or_absent(aborted).await.map(drop)
+            }
+            (Backend::Objects(_), None) => Ok(()),
+            (Backend::Files(_), _) => self.remove(&self.location.incoming(path)).await,
+        }
+    }
+
+    /// Deletes the object at `path` if there is one.
+    pub async fn remove(&self, path: &Path) -> Result<(), StoreError> {
+        let deleted = self.repeated("delete", path, PATIENCE, || self.delete(path)).await;
+        self.or_absent(deleted).await.map(drop)
     }
 
     /// Makes a call once, which may take `patience`.
@@ -222,7 +253,7 @@ impl Bucket {
     /// What the store says of the object; `None` if it has none.
     pub async fn facts(&self, path: &Path) -> Result<Option<BlobFacts>, StoreError> {
         let found = self.repeated("look at", path, PATIENCE, || self.api.head(path)).await;
-        Ok(self.or_absent(found).await?.as_ref().map(facts))
+        Ok(self.or_absent(found).await?.map(|found| found.facts))
     }
 
     /// What was found; `None` if the store has said that there is nothing. That is believed only if the bucket is confirmed.
@@ -233,21 +264,22 @@ impl Bucket {
         }
     }
 
-    /// Confirms that the bucket exists and can be read. A 404 alone does not say that: a missing bucket gives it as well, and the
-    /// answer to HEAD has no code.
+    /// Confirms that the bucket exists and can be read. A 404 alone does not say that: a missing bucket gives it as well, and in a
+    /// bucket the answer to HEAD has no code.
     pub async fn confirm(&self) -> Result<(), StoreError> {
         let path = self.location.stamp();
-        match self.repeated("read", &path, PATIENCE, || self.api.get(&path)).await {
+        let ask = || async {
+            match &self.backend {
+                Backend::Objects(_) => self.api.get(&path, None, None).await.map(drop),
+                // The stamp is a folder.
+                Backend::Files(_) => self.api.head(&path).await.map(drop),
+            }
+        };
+        match self.repeated("read", &path, PATIENCE, ask).await {
             Err(failure) if !failure.is_absent_object() => return Err(failure.into()),
             // That there is no such object is an answer, too.
             _ => *self.succeeded_at() = Some(Instant::now()),
         }
         Ok(())
     }
-}
-
-/// What a blob's object says of it. Only some answers have parts of seconds.
-pub(super) fn facts(found: &ObjectMeta) -> BlobFacts {
-    let changed_at = Timestamp::from_second(found.last_modified.timestamp()).unwrap_or(Timestamp::MAX);
-    BlobFacts { size_bytes: found.size, changed_at }
 }

@@ -1,18 +1,20 @@
 //! The connections to a store. The library hides the status of most errors, so they are made here.
 
+use std::error::Error;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use cloakroom_core::metrics::{Metrics, StoreCall, StoreOutcome};
 use cloakroom_outbound::causes::find;
 use cloakroom_outbound::certificates::{TrustError, TrustedCertificates, client_config};
 use cloakroom_outbound::proxies::Proxies;
 use cloakroom_outbound::through::through;
-use futures_util::StreamExt as _;
+use futures_util::{Stream, StreamExt as _};
 use object_store::ClientOptions;
 use object_store::client::{
     ClientConfigKey, HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse,
-    HttpResponseBody, HttpService,
+    HttpService,
 };
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method};
@@ -51,10 +53,10 @@ impl Connector {
     }
 }
 
-impl HttpConnector for Connector {
-    fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
-        let allows_http = options.get_config_value(&ClientConfigKey::AllowHttp).as_deref() == Some("true");
-        let client = Client::builder()
+impl Connector {
+    /// A client for all hosts of a store.
+    pub fn client(&self, allows_http: bool) -> reqwest::Result<Client> {
+        Client::builder()
             .tls_backend_preconfigured(self.tls.clone())
             .http1_only()
             .https_only(!allows_http)
@@ -63,8 +65,15 @@ impl HttpConnector for Connector {
             .pool_idle_timeout(IDLE_TIMEOUT)
             // The signature is for this host alone.
             .redirect(Policy::none())
-            .proxy(through(self.proxies.clone()));
-        let client = client.build().map_err(|error| object_store::Error::Generic {
+            .proxy(through(self.proxies.clone()))
+            .build()
+    }
+}
+
+impl HttpConnector for Connector {
+    fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
+        let allows_http = options.get_config_value(&ClientConfigKey::AllowHttp).as_deref() == Some("true");
+        let client = self.client(allows_http).map_err(|error| object_store::Error::Generic {
             store: "bucket",
             source: error.without_url().into(),
         })?;
@@ -85,12 +94,19 @@ struct Service {
 }
 
 /// Counts a call when it is dropped.
-struct Count<'a> {
+pub(super) struct Count<'a> {
     metrics: &'a Metrics,
     call: StoreCall,
     began: Instant,
     /// `None` if the caller stopped waiting before the answer.
-    outcome: Option<StoreOutcome>,
+    pub outcome: Option<StoreOutcome>,
+}
+
+impl<'a> Count<'a> {
+    /// The call begins now.
+    pub fn begin(metrics: &'a Metrics, call: StoreCall) -> Self {
+        Self { metrics, call, began: Instant::now(), outcome: None }
+    }
 }
 
 impl Drop for Count<'_> {
@@ -126,7 +142,7 @@ impl HttpService for Service {
         let is_of_bucket = request.uri().to_string().starts_with(&self.bucket);
         let host = request.uri().host().filter(|_| !is_of_bucket).map(str::to_owned);
         let call = if is_of_bucket { call_of(&request) } else { StoreCall::Credentials };
-        let mut count = Count { metrics: &self.metrics, call, began: Instant::now(), outcome: None };
+        let mut count = Count::begin(&self.metrics, call);
         let (kind, reason) = match self.client.execute(request).await {
             Ok(response) if response.status().is_success() => {
                 count.outcome = Some(StoreOutcome::Ok);
@@ -134,13 +150,14 @@ impl HttpService for Service {
             }
             Ok(response) => {
                 let (head, body) = response.into_parts();
-                let refusal = Refusal::read(head.status, &head.headers, &beginning(body).await);
+                let refusal =
+                    Refusal::read(head.status, &head.headers, &beginning(body.bytes_stream()).await);
                 count.outcome = Some(refusal.outcome());
                 (HttpErrorKind::Unknown, Reason::Refused(refusal))
             }
             Err(error) => {
                 count.outcome = Some(StoreOutcome::Unavailable);
-                (error.kind(), Reason::NoAnswer(why(&error)))
+                (error.kind(), Reason::NoAnswer(why(error.kind(), &error)))
             }
         };
         Err(HttpError::new(kind, Trouble { host, reason }))
@@ -148,8 +165,7 @@ impl HttpService for Service {
 }
 
 /// The first bytes of a body, as far as they come.
-async fn beginning(body: HttpResponseBody) -> Vec<u8> {
-    let mut pieces = body.bytes_stream();
+pub(super) async fn beginning<E>(mut pieces: impl Stream<Item = Result<Bytes, E>> + Unpin) -> Vec<u8> {
     let mut read = Vec::new();
     while read.len() < ERROR_BYTES
         && let Some(Ok(piece)) = pieces.next().await
@@ -160,7 +176,7 @@ async fn beginning(body: HttpResponseBody) -> Vec<u8> {
 }
 
 /// Why there is no answer, as the end of a sentence about the host. Only texts of the system and of TLS are used.
-fn why(error: &HttpError) -> String {
+pub(super) fn why(kind: HttpErrorKind, error: &(dyn Error + 'static)) -> String {
     if let Some(rustls::Error::InvalidCertificate(why)) = find(error) {
         return match why {
             CertificateError::UnknownIssuer => {
@@ -169,7 +185,10 @@ fn why(error: &HttpError) -> String {
             why => format!("has a certificate that is not accepted: {why}"),
         };
     }
-    match (error.kind(), find::<std::io::Error>(error)) {
+    if let Some(rustls::Error::InvalidMessage(_)) = find(error) {
+        return "does not speak TLS at this port".to_owned();
+    }
+    match (kind, find::<std::io::Error>(error)) {
         (HttpErrorKind::Timeout, _) => LATE.to_owned(),
         (HttpErrorKind::Connect, Some(why)) => format!("cannot be reached: {why}"),
         (HttpErrorKind::Connect, None) => "cannot be reached".to_owned(),

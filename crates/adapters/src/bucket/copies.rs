@@ -9,7 +9,6 @@ use cloakroom_storage::store::{Begun, BlobWriter, StoreError};
 use futures_util::TryStreamExt as _;
 use object_store::path::Path;
 
-use super::calls::PATIENCE;
 use super::{BucketStore, download, listing, upload};
 
 /// How much of the file is read at a time.
@@ -26,9 +25,9 @@ impl BucketStore {
         let (file, length) = on_disk(open).await?;
         let Begun { writer, handle } = upload::begin(&self.0, self.copy(name), Some(length)).await?;
         let kept = write(writer, file).await;
-        if let (Err(_), Some(handle)) = (&kept, handle) {
+        if kept.is_err() {
             // If this fails too, a rule of the bucket removes the parts.
-            let _ = self.0.api.abort_multipart(&self.copy(name), &handle.expose().to_owned()).await;
+            let _ = self.0.abort(&self.copy(name), handle.as_ref()).await;
         }
         kept
     }
@@ -36,7 +35,7 @@ impl BucketStore {
     /// The copies that there are, the oldest first.
     pub async fn copies(&self) -> Result<Vec<CopyName>, StoreError> {
         let objects = listing::objects(&self.0, self.0.location.copies());
-        let names = objects.try_filter_map(async |found| Ok(name(&found.location)));
+        let names = objects.try_filter_map(async |found| Ok(name(&found.path)));
         let mut names: Vec<CopyName> = names.try_collect().await?;
         names.sort_unstable();
         Ok(names)
@@ -58,9 +57,7 @@ impl BucketStore {
 
     /// Removes a copy. It succeeds if there is none.
     pub async fn remove_copy(&self, name: CopyName) -> Result<(), StoreError> {
-        let (bucket, path) = (&self.0, self.copy(name));
-        let deleted = bucket.repeated("delete", &path, PATIENCE, || bucket.delete(&path)).await;
-        bucket.or_absent(deleted).await.map(drop)
+        self.0.remove(&self.copy(name)).await
     }
 
     fn copy(&self, name: CopyName) -> Path {

@@ -8,10 +8,10 @@ use cloakroom_storage::store::{BlobStream, StoreError, with_first_piece};
 use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream};
 use object_store::path::Path;
-use object_store::{GetOptions, ObjectStore as _};
 use tokio::time::timeout;
 
 use super::answer::{BROKEN, Failure, LATE};
+use super::api::Meta;
 use super::calls::{Attempts, Bucket, PATIENCE};
 use super::pool::Taken;
 
@@ -129,6 +129,9 @@ impl Download {
             Ok(None) => return Err(self.bucket.no_answer(ACTION, path, BROKEN).into()),
             Ok(Some(piece)) => piece.map_err(|error| self.bucket.failure(ACTION, path, &error))?,
         };
+        if piece.len() as u64 > self.left.end - self.left.start {
+            return Err(self.bucket.no_answer(ACTION, path, "sent more bytes than there are").into());
+        }
         self.answer = Some(answer);
         Ok(piece)
     }
@@ -136,12 +139,8 @@ impl Download {
     /// Asks for all that is left.
     async fn ask(&mut self) -> Result<BoxStream<'static, object_store::Result<Bytes>>, NoPiece> {
         let (bucket, path) = (&self.bucket, &self.path);
-        let options = GetOptions {
-            range: Some(self.left.clone().into()),
-            if_match: self.etag.clone(),
-            ..GetOptions::default()
-        };
-        let found = match bucket.once(ACTION, path, PATIENCE, bucket.api.get_opts(path, options)).await {
+        let asked = bucket.api.get(path, Some(self.left.clone()), self.etag.as_deref());
+        let found = match bucket.once(ACTION, path, PATIENCE, asked).await {
             Err(failure) if failure.is_absence() || failure.is_out_of_range() => {
                 let found = bucket.facts(path).await?.map(|facts| facts.size_bytes);
                 if found == Some(self.size_bytes) {
@@ -151,10 +150,11 @@ impl Download {
             }
             found => found?,
         };
-        if found.meta.size != self.size_bytes {
-            return Err(missing(bucket, path, self.size_bytes, Some(found.meta.size)).into());
+        let Meta { facts, version, .. } = found.meta;
+        if facts.size_bytes != self.size_bytes {
+            return Err(missing(bucket, path, self.size_bytes, Some(facts.size_bytes)).into());
         }
-        self.etag.clone_from(&found.meta.e_tag);
-        Ok(found.into_stream())
+        self.etag = version.e_tag;
+        Ok(found.pieces)
     }
 }

@@ -8,7 +8,8 @@ use object_store::gcp::{GoogleCloudStorage, GoogleCloudStorageBuilder, GoogleCon
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
-use super::calls::{Api, Connected};
+use super::api::Objects;
+use super::calls::Connected;
 use super::settings::{Rules, SettingError, Settings, no_retries};
 
 const CREDENTIALS: &str = "GOOGLE_APPLICATION_CREDENTIALS";
@@ -53,7 +54,7 @@ pub(super) fn connect(settings: &Settings<'_>) -> Result<Connected, SettingError
     let unusable = |path| SettingError::Credential { variable: CREDENTIALS, path, needs: NEEDS };
     let api =
         builder.build().map_err(|_| settings.set(CREDENTIALS).map_or(SettingError::Client, unusable))?;
-    Ok(Connected { api: Arc::new(api), url, deletions: None })
+    Ok(Connected::to_objects(Arc::new(api), url, None))
 }
 
 /// Refuses a file that the library cannot read, and one that it would read without being told to.
@@ -75,7 +76,7 @@ fn check_file(settings: &Settings<'_>) -> Result<(), SettingError> {
 }
 
 #[async_trait]
-impl Api for GoogleCloudStorage {
+impl Objects for GoogleCloudStorage {
     async fn authenticate(&self) -> object_store::Result<()> {
         self.credentials().get_credential().await.map(drop)
     }

@@ -13,6 +13,11 @@ pub(super) enum Kind {
     Azure,
     /// Google Cloud Storage.
     Google,
+    /// Folders of HDFS, by the HTTP interface of its namenodes.
+    Hdfs {
+        /// Whether that is spoken to with TLS.
+        is_tls: bool,
+    },
 }
 
 /// A bucket, and the prefix of all objects of the store.
@@ -28,7 +33,9 @@ pub struct Location {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LocationError {
     /// No kind of store has this scheme.
-    #[error("it must begin with s3://, az:// or gs://")]
+    #[error(
+        "it must begin with s3://, az://, gs://, webhdfs:// or swebhdfs://; HDFS is webhdfs://NAMENODE:9870/FOLDER"
+    )]
     Scheme,
     /// There is a user, a password or a query.
     #[error(
@@ -41,13 +48,20 @@ pub enum LocationError {
         "the name of a bucket is 3 to 63 lower-case letters, digits and hyphens, with dots except in az://, and _ in gs://"
     )]
     Bucket,
+    /// The hosts are not those of namenodes.
+    #[error(
+        "the host of webhdfs:// is the name or the IPv4 address of a namenode, such as namenode.example.com:9870, or of \
+         several with commas"
+    )]
+    Namenodes,
     /// The prefix has a part that would not be the same everywhere.
     #[error("a part of a prefix is letters, digits and any of - _ . = and neither empty nor . nor ..")]
     Prefix,
 }
 
 impl Kind {
-    const ALL: [Self; 3] = [Self::S3, Self::Azure, Self::Google];
+    const ALL: [Self; 5] =
+        [Self::S3, Self::Azure, Self::Google, Self::Hdfs { is_tls: false }, Self::Hdfs { is_tls: true }];
 
     /// How its locations begin.
     pub fn scheme(self) -> &'static str {
@@ -55,6 +69,8 @@ impl Kind {
             Self::S3 => "s3://",
             Self::Azure => "az://",
             Self::Google => "gs://",
+            Self::Hdfs { is_tls: false } => "webhdfs://",
+            Self::Hdfs { is_tls: true } => "swebhdfs://",
         }
     }
 
@@ -67,8 +83,8 @@ impl Kind {
     fn marks(self) -> &'static [u8] {
         match self {
             Self::S3 => b".",
-            Self::Azure => b"",
             Self::Google => b"._",
+            Self::Azure | Self::Hdfs { .. } => b"",
         }
     }
 }
@@ -83,7 +99,10 @@ impl Location {
         }
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
         if !is_bucket(bucket, kind) {
-            return Err(LocationError::Bucket);
+            return Err(match kind {
+                Kind::Hdfs { .. } => LocationError::Namenodes,
+                _ => LocationError::Bucket,
+            });
         }
         let parts = match prefix.strip_suffix('/').unwrap_or(prefix) {
             "" if prefix.is_empty() => Vec::new(),
@@ -100,7 +119,7 @@ impl Location {
         self.kind
     }
 
-    /// The name of the bucket.
+    /// The name of the bucket, or the hosts of the namenodes.
     pub fn bucket(&self) -> &str {
         &self.bucket
     }
@@ -113,6 +132,23 @@ impl Location {
     /// The object of the stamp.
     pub(super) fn stamp(&self) -> Path {
         self.path("stamp")
+    }
+
+    /// The folder of a file that is not whole yet.
+    pub(super) fn incoming(&self, path: &Path) -> Path {
+        self.incoming_folder().join(path.filename().unwrap_or_default())
+    }
+
+    /// The same for a path directly below the prefix.
+    pub(super) fn incoming_beside(path: &Path) -> Path {
+        let mut parts: Vec<_> = path.parts().collect();
+        let name = parts.pop();
+        parts.into_iter().chain(["incoming".into()]).chain(name).collect()
+    }
+
+    /// The folder of all of these folders.
+    pub(super) fn incoming_folder(&self) -> Path {
+        self.path("incoming")
     }
 
     /// The prefix of all copies of the ledger.
@@ -143,6 +179,9 @@ impl Display for Location {
 }
 
 fn is_bucket(name: &str, kind: Kind) -> bool {
+    if let Kind::Hdfs { .. } = kind {
+        return name.split(',').all(is_namenode);
+    }
     let is_inner = |byte: u8| {
         byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || kind.marks().contains(&byte)
     };
@@ -152,6 +191,13 @@ fn is_bucket(name: &str, kind: Kind) -> bool {
         && bytes.iter().copied().all(is_inner)
         && is_outer(bytes.first())
         && is_outer(bytes.last())
+}
+
+/// Whether it is a host, or a host and a port.
+fn is_namenode(text: &str) -> bool {
+    let (host, port) = text.split_once(':').unwrap_or((text, "1"));
+    let is_of_a_host = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    !host.is_empty() && host.bytes().all(is_of_a_host) && port.parse().is_ok_and(|port: u16| port > 0)
 }
 
 fn is_part(part: &str) -> bool {
@@ -171,6 +217,8 @@ mod tests {
             ("s3://my.team-1/a/B_c=d.e/", "s3://my.team-1/a/B_c=d.e", "a/B_c=d.e/blobs"),
             ("az://team/a", "az://team/a", "a/blobs"),
             ("gs://my_team.example/a", "gs://my_team.example/a", "a/blobs"),
+            ("webhdfs://one:9870,two.example.com/a/b", "webhdfs://one:9870,two.example.com/a/b", "a/b/blobs"),
+            ("swebhdfs://N_1/a", "swebhdfs://N_1/a", "a/blobs"),
         ] {
             let location = Location::parse(text).unwrap();
             assert_eq!((location.to_string().as_str(), location.blobs().as_ref()), (shown, blobs));
@@ -179,7 +227,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_said_without_the_text() {
-        use LocationError::{Bucket, Credentials, Prefix, Scheme};
+        use LocationError::{Bucket, Credentials, Namenodes, Prefix, Scheme};
         for (text, expected) in [
             ("", Scheme),
             ("team/prefix", Scheme),
@@ -195,6 +243,13 @@ mod tests {
             ("s3://team:9000/prefix", Bucket),
             ("s3://my_team", Bucket),
             ("az://my.team", Bucket),
+            ("hdfs://namenode:8020/a", Scheme),
+            ("webhdfs:///a", Namenodes),
+            ("webhdfs://one:,/a", Namenodes),
+            ("webhdfs://one,,two/a", Namenodes),
+            ("webhdfs://one:98700/a", Namenodes),
+            ("webhdfs://one:1:2/a", Namenodes),
+            ("webhdfs://ann:SECRET@one/a", Credentials),
             ("s3://team/a//b", Prefix),
             ("s3://team/../b", Prefix),
             ("s3://team//", Prefix),

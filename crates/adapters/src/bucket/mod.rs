@@ -1,13 +1,15 @@
 //! Blobs as objects of a bucket: `PREFIX/blobs/KEY`. The stamp of the store is `PREFIX/stamp`, and copies of the ledger are
-//! `PREFIX/ledger/TIME.db`, where no listing of blobs finds them.
+//! `PREFIX/ledger/TIME.db`, where no listing of blobs finds them. In HDFS the same paths are files.
 
 mod answer;
+mod api;
 mod azure;
 mod calls;
 mod connector;
 mod copies;
 mod download;
 mod google;
+mod hdfs;
 mod listing;
 mod location;
 mod pool;
@@ -27,7 +29,7 @@ use cloakroom_storage::stamp::Stamp;
 use cloakroom_storage::store::{Begun, BlobFacts, BlobStore, BlobStream, StoreError};
 use futures_util::stream::BoxStream;
 
-use calls::{Bucket, Connected, PATIENCE};
+use calls::{Bucket, Connected};
 use location::Kind;
 pub use location::{Location, LocationError};
 pub use pool::Pool;
@@ -51,14 +53,16 @@ impl BucketStore {
     ) -> Result<Self, SettingError> {
         let settings = Settings { location: &location, options, variables, metrics };
         settings.check_flags()?;
-        let Connected { api, url, deletions } = match location.kind() {
+        let Connected { api, backend, url, deletions } = match location.kind() {
             Kind::S3 => s3::connect(&settings),
             Kind::Azure => azure::connect(&settings),
             Kind::Google => google::connect(&settings),
+            Kind::Hdfs { .. } => hdfs::connect(&settings),
         }?;
         let is_in_clear = url.starts_with("http:");
         Ok(Self(Arc::new(Bucket {
             api,
+            backend,
             deletions,
             location,
             pool,
@@ -86,11 +90,7 @@ impl BlobStore for BucketStore {
     }
 
     async fn abort(&self, key: BlobKey, handle: Option<&UploadHandle>) -> Result<(), StoreError> {
-        if let Some(handle) = handle {
-            let (bucket, path, id) = (&self.0, self.0.path(key), handle.expose().to_owned());
-            let abort = || bucket.api.abort_multipart(&path, &id);
-            bucket.or_absent(bucket.repeated("abort the upload of", &path, PATIENCE, abort).await).await?;
-        }
+        self.0.abort(&self.0.path(key), handle).await?;
         self.delete(key).await
     }
 
@@ -99,9 +99,7 @@ impl BlobStore for BucketStore {
     }
 
     async fn delete(&self, key: BlobKey) -> Result<(), StoreError> {
-        let (bucket, path) = (&self.0, self.0.path(key));
-        let deleted = bucket.repeated("delete", &path, PATIENCE, || bucket.delete(&path)).await;
-        bucket.or_absent(deleted).await.map(drop)
+        self.0.remove(&self.0.path(key)).await
     }
 
     async fn facts(&self, key: BlobKey) -> Result<Option<BlobFacts>, StoreError> {

@@ -1,13 +1,14 @@
 //! Tries with a small object what a bucket and its credentials must allow.
 
+use bytes::BytesMut;
 use cloakroom_storage::store::StoreError;
-use object_store::list::PaginatedListOptions;
+use futures_util::TryStreamExt as _;
 use object_store::path::Path;
-use object_store::{ObjectStore as _, ObjectStoreExt as _, PutMode};
 
 use super::BucketStore;
 use super::answer::Failure;
-use super::calls::{Bucket, PATIENCE};
+use super::api::Objects;
+use super::calls::{Backend, Bucket, PATIENCE};
 use super::location::Kind;
 
 /// A bucket that cannot be used.
@@ -72,12 +73,12 @@ impl Right {
             ),
             Self::Delete => ("delete objects", "s3:DeleteObject", "blobs/delete", "storage.objects.delete"),
         };
-        let name = match kind {
-            Kind::S3 => s3,
-            Kind::Azure => azure,
-            Kind::Google => google,
-        };
-        (what, name)
+        match kind {
+            Kind::S3 => (what, s3),
+            Kind::Azure => (what, azure),
+            Kind::Google => (what, google),
+            Kind::Hdfs { .. } => (what, "the user needs all rights to that folder"),
+        }
     }
 }
 
@@ -105,7 +106,7 @@ struct Probe<'a> {
 impl Probe<'_> {
     async fn run(&self) -> Result<(), ProbeError> {
         let (api, path) = (&self.bucket.api, self.path);
-        let create = || api.put_opts(path, TEXT.into(), PutMode::Create.into());
+        let create = || api.create(path, TEXT.into());
         let write = |failed| self.error(Right::Write, failed);
         match self.bucket.repeated("write", path, PATIENCE, create).await {
             // An earlier attempt was done, and its answer got lost.
@@ -113,36 +114,43 @@ impl Probe<'_> {
             created => drop(created.map_err(write)?),
         }
         match self.bucket.repeated("write", path, PATIENCE, create).await {
-            Ok(_) => return Err(ProbeError::Condition(self.store())),
+            Ok(()) => return Err(ProbeError::Condition(self.store())),
             Err(failed) if failed.is_conflict() => {}
             Err(failed) => return Err(write(failed)),
         }
         self.read_and_list().await?;
-        // Another name, because Google lets one object change once a second.
-        let upload = &self.bucket.location.probe(rand::random());
-        let create = || api.create_multipart(upload);
-        let begun = self.bucket.repeated("begin the upload of", upload, PATIENCE, create).await;
-        let id = begun.map_err(|failed| self.error(Right::Abort, failed))?;
-        let abort = || api.abort_multipart(upload, &id);
-        let aborted = self.bucket.repeated("abort the upload of", upload, PATIENCE, abort).await;
-        aborted.map_err(|failed| self.error(Right::Abort, failed))?;
+        if let Backend::Objects(objects) = &self.bucket.backend {
+            self.begin_and_abort(&**objects).await?;
+        }
         let deleted = self.bucket.repeated("delete", path, PATIENCE, || self.bucket.delete(path)).await;
         deleted.map_err(|failed| self.error(Right::Delete, failed))?;
         self.ask_for_what_is_absent().await
     }
 
+    async fn begin_and_abort(&self, objects: &dyn Objects) -> Result<(), ProbeError> {
+        // Another name, because Google lets one object change once a second.
+        let path = &self.bucket.location.probe(rand::random());
+        let create = || objects.create_multipart(path);
+        let begun = self.bucket.repeated("begin the upload of", path, PATIENCE, create).await;
+        let id = begun.map_err(|failed| self.error(Right::Abort, failed))?;
+        let abort = || objects.abort_multipart(path, &id);
+        let aborted = self.bucket.repeated("abort the upload of", path, PATIENCE, abort).await;
+        aborted.map(drop).map_err(|failed| self.error(Right::Abort, failed))
+    }
+
     async fn read_and_list(&self) -> Result<(), ProbeError> {
         let (api, path) = (&self.bucket.api, self.path);
-        let read =
-            self.bucket.repeated("read", path, PATIENCE, || async { api.get(path).await?.bytes().await });
+        let read = self.bucket.repeated("read", path, PATIENCE, || async {
+            api.get(path, None, None).await?.pieces.try_collect::<BytesMut>().await
+        });
         let text = read.await.map_err(|failed| self.error(Right::Read, failed))?;
         // Without its last digit: the library leaves out what is named as the prefix.
         let name: &str = path.as_ref();
         let prefix = &name[..name.len() - 1];
-        let list = || api.list_paginated(Some(prefix), PaginatedListOptions::default());
+        let list = || api.list(prefix, None);
         let listed = self.bucket.repeated("list", path, PATIENCE, list).await;
         let listed = listed.map_err(|failed| self.error(Right::List, failed))?;
-        let is_listed = listed.result.objects.iter().any(|found| found.location == *path);
+        let is_listed = listed.objects.iter().any(|found| found.path == *path);
         if text != TEXT || !is_listed {
             return Err(ProbeError::Consistency(self.store()));
         }

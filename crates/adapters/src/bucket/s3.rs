@@ -7,7 +7,8 @@ use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey};
 use reqwest::Url;
 
 use super::Location;
-use super::calls::{Api, Connected};
+use super::api::Objects;
+use super::calls::Connected;
 use super::settings::{Addressing, Rules, SettingError, Settings, no_retries};
 
 /// The variables that say which credentials to use.
@@ -69,7 +70,7 @@ pub(super) fn connect(settings: &Settings<'_>) -> Result<Connected, SettingError
         builder = builder.with_config(key, value);
     }
     let api = builder.build().map_err(|_| SettingError::Client)?;
-    Ok(Connected { api: Arc::new(api), url, deletions: None })
+    Ok(Connected::to_objects(Arc::new(api), url, None))
 }
 
 /// The region of the bucket. Other stores than AWS take any one, as long as the signature names one.
@@ -108,7 +109,7 @@ fn address(
 }
 
 #[async_trait]
-impl Api for AmazonS3 {
+impl Objects for AmazonS3 {
     async fn authenticate(&self) -> object_store::Result<()> {
         self.credentials().get_credential().await.map(drop)
     }

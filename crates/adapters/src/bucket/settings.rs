@@ -26,6 +26,8 @@ pub struct BucketOptions {
     pub region: Option<String>,
     /// The storage account; of Azure only.
     pub account: Option<String>,
+    /// The user whose files they are; of HDFS only.
+    pub user: Option<String>,
     /// How the bucket is named in addresses; `None` for what is usual at the endpoint. Of S3 only.
     pub addressing: Option<Addressing>,
     /// Whether the store may be spoken to without TLS.
@@ -60,6 +62,20 @@ pub enum SettingError {
         /// The flag or variable that gives it.
         setting: &'static str,
     },
+    /// No setting names the user.
+    #[error("the user of HDFS is not known: give --store-user, or set HADOOP_USER_NAME")]
+    NoUser,
+    /// The user is not a name.
+    #[error("{setting} is not the name of a user: letters, digits and any of - _ .")]
+    User {
+        /// The flag or variable that gives it.
+        setting: &'static str,
+    },
+    /// HDFS is spoken to without TLS.
+    #[error(
+        "webhdfs:// is without TLS, so that all on the way can read the bundles: give swebhdfs://, or --store-allow-http"
+    )]
+    HdfsInClear,
     /// A flag is for another kind of buckets.
     #[error("{flag} is for {of} only")]
     OfAnother {
@@ -185,14 +201,19 @@ impl Settings<'_> {
 
     /// Refuses flags that say nothing about this kind of buckets.
     pub fn check_flags(&self) -> Result<(), SettingError> {
-        let BucketOptions { region, account, addressing, .. } = self.options;
-        let of_others = [
-            ("--store-region", region.is_some(), Kind::S3),
-            ("--store-addressing", addressing.is_some(), Kind::S3),
-            ("--store-account", account.is_some(), Kind::Azure),
+        let BucketOptions { endpoint, region, account, user, addressing, .. } = self.options;
+        let kind = self.location.kind();
+        let (is_s3, is_azure) = (kind == Kind::S3, kind == Kind::Azure);
+        let is_hdfs = matches!(kind, Kind::Hdfs { .. });
+        let flags = [
+            ("--store-endpoint", endpoint.is_some(), !is_hdfs, "s3://, az:// and gs://"),
+            ("--store-region", region.is_some(), is_s3, "s3://"),
+            ("--store-addressing", addressing.is_some(), is_s3, "s3://"),
+            ("--store-account", account.is_some(), is_azure, "az://"),
+            ("--store-user", user.is_some(), is_hdfs, "webhdfs:// and swebhdfs://"),
         ];
-        let found = of_others.into_iter().find(|(_, is_given, of)| *is_given && *of != self.location.kind());
-        found.map_or(Ok(()), |(flag, _, of)| Err(SettingError::OfAnother { flag, of: of.scheme() }))
+        let found = flags.into_iter().find(|(_, is_given, is_of_this, _)| *is_given && !is_of_this);
+        found.map_or(Ok(()), |(flag, _, _, of)| Err(SettingError::OfAnother { flag, of }))
     }
 
     /// Refuses credentials that are incomplete, or that are not where they are looked for.
@@ -389,6 +410,29 @@ mod tests {
                 (&account, &[("AZURE_STORAGE_CONNECTION_STRING", "SECRET@")], "is not read: give"),
                 (&account, &[("AZURE_TENANT_ID", "<SECRET@>")], "AZURE_TENANT_ID has characters"),
                 (&account, &identity, "is set and AZURE_TENANT_ID is not"),
+            ],
+        );
+    }
+
+    #[test]
+    fn settings_of_hdfs_are_checked() {
+        let user = |name: &str| BucketOptions { user: Some(name.to_owned()), ..BucketOptions::default() };
+        let none = BucketOptions::default();
+        let endpoint = BucketOptions { endpoint: Some("https://localhost".to_owned()), ..user("ann") };
+        check("webhdfs://one/a", &[(&user("ann"), &[][..], "webhdfs:// is without TLS")]);
+        check(
+            "s3://team/a",
+            &[(&user("ann"), &KEY[..], "--store-user is for webhdfs:// and swebhdfs:// only")],
+        );
+        check(
+            "swebhdfs://one,two:9871/a",
+            &[
+                (&user("ann"), &[][..], ""),
+                (&none, &[("HADOOP_USER_NAME", "ann")], ""),
+                (&none, &[], "the user of HDFS is not known"),
+                (&user("ann&op=DELETE"), &[], "--store-user is not the name of a user"),
+                (&none, &[("HADOOP_USER_NAME", "a b")], "HADOOP_USER_NAME is not the name of a user"),
+                (&endpoint, &[], "--store-endpoint is for s3://, az:// and gs:// only"),
             ],
         );
     }

@@ -1,10 +1,14 @@
 //! The stamp of a store in a bucket: an object beside the blobs, replaced under a condition.
 
+use bytes::BytesMut;
 use cloakroom_storage::stamp::Stamp;
 use cloakroom_storage::store::StoreError;
-use object_store::{ObjectMeta, ObjectStore as _, ObjectStoreExt as _, PutMode, UpdateVersion};
+use futures_util::TryStreamExt as _;
+use object_store::{PutMode, UpdateVersion};
 
-use super::calls::{Attempts, Bucket, PATIENCE};
+use super::api::Answer;
+use super::calls::{Attempts, Backend, Bucket, PATIENCE};
+use super::hdfs;
 
 /// No stamp is longer than this, in bytes.
 const LONGEST: u64 = 200;
@@ -14,16 +18,20 @@ pub(super) async fn read(bucket: &Bucket) -> Result<Option<Stamp>, StoreError> {
     Ok(versioned(bucket).await?.map(|(stamp, _)| stamp))
 }
 
-/// The stamp, and the version of its object.
+/// The stamp, and the version of its object. In HDFS the version is the stamp itself.
 async fn versioned(bucket: &Bucket) -> Result<Option<(Stamp, UpdateVersion)>, StoreError> {
     let path = bucket.location.stamp();
+    if let Backend::Files(hdfs) = &bucket.backend {
+        let stamp = hdfs::stamp::read(bucket, hdfs, &path).await?;
+        return Ok(stamp.map(|stamp| (stamp, UpdateVersion { e_tag: None, version: None })));
+    }
     let unreadable =
         |why| StoreError::Fault(format!("cannot read {}: {why}", bucket.location.shown(&path)).into());
     let found = bucket.repeated("read", &path, PATIENCE, || async {
-        let found = bucket.api.get(&path).await?;
-        let (size, version) = (found.meta.size, version(&found.meta));
-        let text = if size > LONGEST { None } else { Some(found.bytes().await?) };
-        Ok((text, version))
+        let Answer { meta, pieces } = bucket.api.get(&path, None, None).await?;
+        let is_short = meta.facts.size_bytes <= LONGEST;
+        let text = if is_short { Some(pieces.try_collect::<BytesMut>().await?) } else { None };
+        Ok((text, meta.version))
     });
     match found.await {
         Ok((None, _)) => Err(unreadable("it is too long")),
@@ -48,19 +56,22 @@ pub(super) async fn replace(bucket: &Bucket, seen: Option<Stamp>, by: Stamp) -> 
         if stamp != seen {
             return Ok(false);
         }
-        let mode = version.map_or(PutMode::Create, PutMode::Update);
-        let put = bucket.api.put_opts(&path, text.clone().into(), mode.into());
+        let put = async {
+            match &bucket.backend {
+                Backend::Files(hdfs) => hdfs::stamp::swap(hdfs, &path, stamp, by).await,
+                Backend::Objects(objects) => {
+                    let mode = version.map_or(PutMode::Create, PutMode::Update);
+                    objects.put_opts(&path, text.clone().into(), mode.into()).await.map(drop)
+                }
+            }
+        };
         was_tried = true;
         match bucket.once("write", &path, PATIENCE, put).await {
-            Ok(_) => return Ok(true),
+            Ok(()) => return Ok(true),
             // Another server was first, or the answer got lost: the next reading says it.
             Err(failure) if (failure.is_conflict() || failure.is_temporary()) && attempts.another().await => {
             }
             Err(failure) => return Err(failure.into()),
         }
     }
-}
-
-fn version(found: &ObjectMeta) -> UpdateVersion {
-    UpdateVersion { e_tag: found.e_tag.clone(), version: found.version.clone() }
 }

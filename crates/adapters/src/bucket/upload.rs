@@ -8,12 +8,14 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use cloakroom_core::resource::UploadHandle;
 use cloakroom_storage::store::{Begun, BlobWriter, StoreError};
+use object_store::MultipartId;
 use object_store::multipart::PartId;
 use object_store::path::Path;
-use object_store::{MultipartId, ObjectStore as _, PutMode};
 use tokio::task::JoinSet;
 
-use super::calls::{Bucket, PATIENCE, to_complete, to_move};
+use super::api::Objects;
+use super::calls::{Backend, Bucket, PATIENCE, to_complete, to_move};
+use super::hdfs;
 use super::location::Kind;
 use super::pool::{Part, Taken};
 
@@ -29,6 +31,7 @@ const PARTS_AT_ONCE: usize = 4;
 /// An upload in flight.
 struct BucketWriter {
     bucket: Arc<Bucket>,
+    objects: Arc<dyn Objects>,
     path: Path,
     /// The id of an upload in parts; `None` if all is sent in one request.
     in_parts: Option<MultipartId>,
@@ -52,11 +55,15 @@ pub(super) async fn begin(
     path: Path,
     length: Option<u64>,
 ) -> Result<Begun, StoreError> {
+    let objects = match &bucket.backend {
+        Backend::Objects(objects) => Arc::clone(objects),
+        Backend::Files(hdfs) => return hdfs::begin(bucket, hdfs, path).await,
+    };
     let part_bytes = part_bytes(length.unwrap_or(bucket.largest));
     let (part_bytes, in_parts) = match length {
         Some(length) if length <= part_bytes => (length, None),
         _ => {
-            let create = || bucket.api.create_multipart(&path);
+            let create = || objects.create_multipart(&path);
             (part_bytes, Some(bucket.repeated("begin the upload of", &path, PATIENCE, create).await?))
         }
     };
@@ -64,6 +71,7 @@ pub(super) async fn begin(
     let handle = in_parts.as_ref().filter(|id| !id.is_empty()).map(UploadHandle::from_text);
     let writer = BucketWriter {
         bucket: Arc::clone(bucket),
+        objects,
         path,
         in_parts,
         part_bytes: usize::try_from(part_bytes).unwrap_or(usize::MAX),
@@ -83,11 +91,11 @@ impl BucketWriter {
         while self.sending.len() >= PARTS_AT_ONCE {
             self.next_answer().await?;
         }
-        let (bucket, path, number) = (Arc::clone(&self.bucket), self.path.clone(), self.sent.len());
-        let id = id.clone();
+        let (bucket, objects) = (Arc::clone(&self.bucket), Arc::clone(&self.objects));
+        let (path, id, number) = (self.path.clone(), id.clone(), self.sent.len());
         self.sent.push(None);
         self.sending.spawn(async move {
-            let put = || bucket.api.put_part(&path, &id, number, bytes.clone().into());
+            let put = || objects.put_part(&path, &id, number, bytes.clone().into());
             let part = bucket.repeated("write a part of", &path, to_move(bytes.len() as u64), put).await;
             drop(memory);
             Ok((number, part?))
@@ -123,7 +131,7 @@ impl BucketWriter {
         }
         let (bucket, path) = (&self.bucket, &self.path);
         let parts: Vec<PartId> = mem::take(&mut self.sent).into_iter().flatten().collect();
-        let complete = || bucket.api.complete_multipart(path, &id, parts.clone());
+        let complete = || self.objects.complete_multipart(path, &id, parts.clone());
         bucket
             .committed("complete the upload of", path, self.length, to_complete(self.length), complete)
             .await
@@ -132,7 +140,7 @@ impl BucketWriter {
     async fn put(mut self) -> Result<(), StoreError> {
         let (bytes, _memory) = self.arrived()?;
         let (bucket, path) = (&self.bucket, &self.path);
-        let put = || bucket.api.put_opts(path, bytes.clone().into(), PutMode::Create.into());
+        let put = || bucket.api.create(path, bytes.clone());
         bucket.committed("write", path, self.length, to_move(self.length), put).await
     }
 }

@@ -5,6 +5,8 @@
 mod clouds;
 mod copies;
 mod downloads;
+mod hdfs;
+mod minio;
 mod refusals;
 mod uploads;
 
@@ -28,11 +30,18 @@ const POOL_BYTES: u64 = 32 << 20;
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    let trials =
-        [uploads::trials(), downloads::trials(), refusals::trials(), copies::trials(), clouds::trials()]
-            .into_iter()
-            .flatten()
-            .collect();
+    let trials = [
+        uploads::trials(),
+        downloads::trials(),
+        refusals::trials(),
+        copies::trials(),
+        clouds::trials(),
+        hdfs::trials(),
+        minio::trials(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 

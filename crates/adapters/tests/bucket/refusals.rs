@@ -68,7 +68,7 @@ async fn each_answer_has_its_kind() {
 }
 
 /// What an admin sees of the calls.
-fn exposition(metrics: &Metrics) -> String {
+pub fn exposition(metrics: &Metrics) -> String {
     metrics.exposition(&Stock::default()).unwrap()
 }
 

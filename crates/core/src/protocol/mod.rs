@@ -21,6 +21,31 @@ pub const METRICS: &str = "/metrics";
 /// The OpenAPI document of this server.
 pub const OPENAPI: &str = "/api/openapi.json";
 
+/// Takes the place of `Authorization` on the way through Kubernetes' API server, which keeps that header for itself.
+pub const PROXIED_AUTHORIZATION: &str = "x-cloakroom-authorization";
+
+/// The path that the client asked for, which Kubernetes' API server adds to what it passes on to a Service.
+pub const FORWARDED_URI: &str = "x-forwarded-uri";
+
+/// The user for whom an account of several users uploads. It is only for the log, because the server cannot verify it.
+pub const CLAIMED_USER: &str = "x-cloakroom-claimed-user";
+/// The longest value of [`CLAIMED_USER`], in bytes of UTF-8.
+pub const LONGEST_CLAIMED_USER: usize = 256;
+
+/// The API group of [`BUNDLES`].
+pub const BUNDLES_GROUP: &str = "cloakroom.dev";
+/// The right to `create` this resource in a namespace is the right to stage for owners there. Only rules of RBAC name it:
+/// the API server has no such objects.
+pub const BUNDLES: &str = "bundles";
+
+/// The namespace where clients look for a server if nothing names one, and the name of the Service there.
+pub const USUAL_PLACE: &str = "cloakroom";
+
+/// The audience of tokens that are good for uploads to the servers in `namespace`, and for nothing else.
+pub fn upload_audience(namespace: &str) -> String {
+    format!("cloakroom.{namespace}")
+}
+
 /// Names one request in the log and in every answer. If the caller sends one, the server keeps it.
 pub const REQUEST_ID: &str = "x-request-id";
 /// The digest of the whole representation (RFC 9530).

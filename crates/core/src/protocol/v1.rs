@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::Word;
-use crate::resource::{KeepReason, Owner, State};
+use crate::resource::{KeepReason, Owner, State, named};
 
 /// The path at which bundles are staged.
 pub const RESOURCES: &str = "/api/v1/resources";
@@ -44,6 +44,19 @@ pub fn metadata_path(id: impl fmt::Display) -> String {
     format!("{RESOURCES}/{id}/metadata")
 }
 
+/// The credential that uploads need.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UploadAuthKind {
+    /// Nothing: each client that reaches the server may upload.
+    None,
+    /// A token that the admin gives out.
+    Token,
+    /// A token of the cluster.
+    Kubernetes,
+}
+
+named!(UploadAuthKind { None => "none", Token => "token", Kubernetes => "kubernetes" });
+
 /// What a client may ask of the server before it stages anything.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -53,9 +66,22 @@ pub struct ServerInfo {
     /// The image of init-containers that fetch, if the server knows one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fetch_image: Option<String>,
+    /// How URLs begin for clients outside of the cluster, if the admin has said it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub public_url: Option<String>,
+    /// How URLs begin for pods, if the admin has said it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub internal_url: Option<String>,
+    /// The credential that uploads need: `none`, `token` or `kubernetes`. An older server does not tell it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub upload_auth: Option<Word<UploadAuthKind>>,
     /// The largest bundle that the server takes, in bytes. An older server does not tell it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_resource_size: Option<u64>,
+    /// The largest bundle that the server takes through Kubernetes' API server, in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_proxied_size: Option<u64>,
 }
 
 /// The answer to an upload.

@@ -10,7 +10,9 @@ use super::error::ApiError;
 use super::tokens::TokenFile;
 use cloakroom_cluster::{ReviewError, Reviews, User};
 use cloakroom_core::metrics::LimitUse;
+use cloakroom_core::protocol::PROXIED_AUTHORIZATION;
 use cloakroom_core::protocol::problem::Code;
+use cloakroom_core::protocol::v1::UploadAuthKind;
 use cloakroom_core::resource::{Owner, ResourceSecret};
 use cloakroom_core::text::chain;
 
@@ -21,7 +23,7 @@ pub enum UploadAuth {
     None,
     /// A client needs one of the tokens in a file.
     Token(TokenFile),
-    /// A client needs a token of the cluster, and its user must be allowed to create pods in the owner's namespace.
+    /// A client needs a token of the cluster, and its user must be allowed to stage in the owner's namespace.
     Kubernetes(Box<Reviews>),
 }
 
@@ -60,7 +62,7 @@ impl UploadAuth {
     /// for its owner.
     pub(super) async fn identify(&self, headers: &HeaderMap, token_hint: &str) -> Result<Uploader, ApiError> {
         let shown = |which: &str| {
-            credentials(headers).ok_or_else(|| {
+            credentials(headers)?.ok_or_else(|| {
                 ApiError::unauthorized(&format!(
                     "uploads to this server need {which}: send it as “Authorization: Bearer TOKEN” \
                      ({token_hint})"
@@ -76,9 +78,23 @@ impl UploadAuth {
                 )),
             },
             Self::Kubernetes(reviews) => {
-                let token = shown("a token of the cluster, such as “kubectl create token” gives")?;
+                let accepted = reviews.accepted();
+                let token = shown(&format!(
+                    "a token of the cluster for {accepted}, which cloakroom requests by itself where the server's namespace is \
+                     named, and others by kubectl create token cloakroom-uploader -n NAMESPACE --audience {}",
+                    accepted.audience
+                ))?;
                 Ok(Uploader::User(reviews.authenticate(token.expose()).await?))
             }
+        }
+    }
+
+    /// What uploads need, for clients that ask.
+    pub(super) fn kind(&self) -> UploadAuthKind {
+        match self {
+            Self::None => UploadAuthKind::None,
+            Self::Token(_) => UploadAuthKind::Token,
+            Self::Kubernetes(_) => UploadAuthKind::Kubernetes,
         }
     }
 
@@ -103,9 +119,9 @@ impl UploadAuth {
         match (self, uploader) {
             (Self::None | Self::Token(_), _) => Ok(()),
             (Self::Kubernetes(reviews), Uploader::User(user)) => {
-                Ok(reviews.may_create_pods(user, owner.namespace()).await?)
+                Ok(reviews.may_stage_in(user, owner.namespace()).await?)
             }
-            (Self::Kubernetes(_), _) => Err(ReviewError::NotAuthenticated.into()),
+            (Self::Kubernetes(reviews), _) => Err(reviews.not_authenticated().into()),
         }
     }
 }
@@ -113,12 +129,12 @@ impl UploadAuth {
 impl From<ReviewError> for ApiError {
     fn from(error: ReviewError) -> Self {
         match error {
-            ReviewError::NotAuthenticated => Self::unauthorized(
-                "the cluster does not know this token, or it has run out: show a current one",
-            ),
+            ReviewError::NotAuthenticated { .. } => {
+                Self::unauthorized(&format!("{error}: show a current one"))
+            }
             ReviewError::Forbidden { .. } => Self::new(
                 Code::Forbidden,
-                format!("{error}: stage where you may run pods, or ask the cluster's admin for the right"),
+                format!("{error}: stage in another namespace, or ask its admin for the right"),
             ),
             ReviewError::TooManyUnknown => Self::try_again(
                 Code::Overloaded,
@@ -135,9 +151,21 @@ impl From<ReviewError> for ApiError {
     }
 }
 
-/// The secret in `Authorization`, after `Bearer`, or alone as kubespark's clients send it.
-pub(super) fn credentials(headers: &HeaderMap) -> Option<ResourceSecret> {
-    let value = headers.get(AUTHORIZATION)?.to_str().ok()?.trim();
+/// The secret of a request: in `Authorization`, or in the header that takes its place where a proxy keeps that one for itself.
+pub(super) fn credentials(headers: &HeaderMap) -> Result<Option<ResourceSecret>, ApiError> {
+    let [usual, proxied] = [AUTHORIZATION.as_str(), PROXIED_AUTHORIZATION].map(|name| secret(headers, name));
+    match (usual, proxied) {
+        (Some(usual), Some(proxied)) if usual.expose() != proxied.expose() => Err(ApiError::new(
+            Code::InvalidHeader,
+            "Authorization and X-Cloakroom-Authorization have different values: send one of them",
+        )),
+        (usual, proxied) => Ok(usual.or(proxied)),
+    }
+}
+
+/// The secret after `Bearer`, or alone as kubespark's clients send it.
+fn secret(headers: &HeaderMap, name: &str) -> Option<ResourceSecret> {
+    let value = headers.get(name)?.to_str().ok()?.trim();
     let secret = match value.split_once(' ') {
         Some((scheme, secret)) if scheme.eq_ignore_ascii_case("bearer") => secret.trim(),
         // A client sends this for `Bearer $SECRET` if the variable is not set.

@@ -40,6 +40,10 @@ pub struct Settings {
     pub lifetimes: Lifetimes,
     /// How URLs in tickets begin; if it is `None`, they begin with the address that the client used.
     pub public_url: Option<PublicUrl>,
+    /// How URLs begin that pods reach the server by; `None` if the admin has named none.
+    pub internal_url: Option<PublicUrl>,
+    /// The largest bundle that may come through Kubernetes' API server, in bytes.
+    pub max_proxied_size: u64,
     /// The image that init-containers should fetch with; `None` if the admin has set none.
     pub fetch_image: Option<String>,
     /// The proxies that are trusted to name the address of a client.

@@ -73,6 +73,34 @@ impl Guarded {
 }
 
 #[tokio::test]
+async fn behind_a_proxy_that_keeps_one_header_another_one_takes_its_place() {
+    let server = guarded(OLD).await;
+    let with = |request: reqwest::RequestBuilder, usual: Option<&str>, proxied: &str| {
+        let request = request.header("x-cloakroom-authorization", proxied);
+        usual.iter().fold(request, |request, usual| request.header("authorization", *usual)).send()
+    };
+    let bearer = format!("Bearer {OLD}");
+    for (usual, proxied) in [(None, &*bearer), (None, OLD), (Some(OLD), &*bearer)] {
+        let staged = with(server.app.put("", "jars"), usual, proxied).await.unwrap();
+        let ticket = server.app.ticket(staged).await;
+        let secret = format!("Bearer {}", ticket.resource_secret);
+        let fetched = with(server.app.client.get(&ticket.url), None, &secret).await.unwrap();
+        assert_eq!(fetched.text().await.unwrap(), "jars");
+        let old = ticket.url.replace("/v1/", "/v0/");
+        let fetched = with(server.app.client.get(&old), None, &ticket.resource_secret).await.unwrap();
+        assert_eq!(fetched.text().await.unwrap(), "jars");
+        let both = with(server.app.client.get(&ticket.url), Some(&bearer), &secret).await.unwrap();
+        let refused = problem(both).await;
+        assert_eq!((refused.status, refused.code.as_str()), (400, "invalid-header"));
+    }
+    let both = with(server.app.put("", "jars"), Some(WRONG), &bearer).await.unwrap();
+    let refused = problem(both).await;
+    assert!(refused.detail.contains("X-Cloakroom-Authorization"), "{}", refused.detail);
+    let wrong = with(server.app.put("", "jars"), None, WRONG).await.unwrap();
+    assert_eq!(wrong.status(), 401);
+}
+
+#[tokio::test]
 async fn an_upload_without_the_token_is_refused_before_its_body() {
     let guarded = guarded(&format!("{OLD}\n")).await;
     let short = &OLD[1..];

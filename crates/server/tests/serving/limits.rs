@@ -238,3 +238,30 @@ async fn on_a_full_disk_a_delete_succeeds_because_it_gets_the_reserve() {
     app.sweep().await;
     assert!(reserve.exists());
 }
+
+#[tokio::test]
+async fn a_bundle_that_comes_through_the_api_server_has_a_limit_of_its_own() {
+    let mut options = Options::default();
+    options.settings.max_proxied_size = 1000;
+    let app = TestApp::start_with(options).await;
+    let uri = "/api/v1/namespaces/cloakroom/services/http:cloakroom:10000/proxy/api/v1/resources/deps.tgz";
+    let through = |body: reqwest::Body| app.put("", body).header("x-forwarded-uri", uri);
+    let chunked = |bytes: usize| {
+        let chunks = std::iter::repeat_n(vec![7_u8; 500], bytes / 500).map(Ok::<_, std::io::Error>);
+        reqwest::Body::wrap_stream(futures_util::stream::iter(chunks))
+    };
+    let most = "has at most 1000 B (--max-proxied-size)";
+    for body in [vec![7; 1001].into(), chunked(1500)] {
+        let files = app.files();
+        assert_refused(through(body).send().await.unwrap(), 413, "too-large", most).await;
+        until_true("nothing is kept", || app.files() == files).await;
+    }
+    for body in [vec![7; 1000].into(), chunked(1000)] {
+        app.ticket(through(body).send().await.unwrap()).await;
+    }
+    app.stage(vec![7; 1001]).await;
+    let elsewhere = app.put("", vec![7; 1001]).header("x-forwarded-uri", "/api/v1/resources/deps.tgz");
+    app.ticket(elsewhere.send().await.unwrap()).await;
+    let info = app.client.get(app.url("/api/v1")).send().await.unwrap().text().await.unwrap();
+    assert!(info.contains("\"maxProxiedSize\":1000"), "{info}");
+}

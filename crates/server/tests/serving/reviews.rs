@@ -1,6 +1,6 @@
-//! Upload auth by Kubernetes: who may create pods in the owner's namespace may stage for it.
+//! Upload auth by Kubernetes: a user with the right in the owner's namespace may stage for it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
 use axum::{Json, Router};
-use cloakroom_cluster::{ApiServer, Reviews};
+use cloakroom_cluster::{AcceptedTokens, ApiServer, Reviews};
 use cloakroom_server::http::UploadAuth;
 use cloakroom_testing::clock::ManualClock;
 use cloakroom_testing::logs;
@@ -20,12 +20,15 @@ use serde_json::{Value, json};
 use crate::support::TestApp;
 use crate::support::app::{Options, problem};
 
+mod audiences;
 mod floods;
 
 const TOKEN: &str = "token-of-the-submitter";
 /// Of another user.
 const OTHER_TOKEN: &str = "token-of-another-user";
 const USER: &str = "system:serviceaccount:spark:submitter";
+/// Of this server.
+const AUDIENCE: &str = "cloakroom.cloakroom";
 const CALL_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// Far more than a test takes; used up by a hang only.
@@ -50,6 +53,8 @@ struct Cluster {
     is_token_good: Mutex<bool>,
     /// Namespaces in which the user may create pods.
     allowed: Mutex<BTreeSet<String>>,
+    /// Further tokens, and what is said of each.
+    others: Mutex<BTreeMap<String, Value>>,
     asked: Mutex<Vec<Value>>,
 }
 
@@ -60,6 +65,10 @@ impl Cluster {
 
     fn allow(&self, namespace: &str) {
         self.allowed.lock().unwrap().insert(namespace.to_owned());
+    }
+
+    fn said_of(&self, token: &Value) -> Option<Value> {
+        self.others.lock().unwrap().get(token.as_str()?).cloned()
     }
 
     /// Kinds of the questions so far, in order.
@@ -106,6 +115,7 @@ impl Cluster {
             "TokenReview" if spec["token"] == OTHER_TOKEN => {
                 json!({"authenticated": true, "user": {"username": "system:serviceaccount:spark:other"}})
             }
+            "TokenReview" if self.said_of(&spec["token"]).is_some() => self.said_of(&spec["token"]).unwrap(),
             "TokenReview" => json!({"error": "[invalid bearer token]"}),
             "SubjectAccessReview" => {
                 let namespace = spec["resourceAttributes"]["namespace"].as_str().unwrap();
@@ -123,14 +133,15 @@ struct Guarded {
 }
 
 async fn guarded_with(call_timeout: Duration) -> Guarded {
-    guarded_by(call_timeout, Options::default()).await
+    guarded_by(call_timeout, Options::default(), true).await
 }
 
-async fn guarded_by(call_timeout: Duration, mut options: Options) -> Guarded {
+async fn guarded_by(call_timeout: Duration, mut options: Options, cluster_tokens: bool) -> Guarded {
     let cluster = Arc::new(Cluster {
         mood: Mutex::new(Mood::Good),
         is_token_good: Mutex::new(true),
         allowed: Mutex::new(BTreeSet::from(["demo".to_owned()])),
+        others: Mutex::default(),
         asked: Mutex::default(),
     });
     let take =
@@ -142,8 +153,9 @@ async fn guarded_by(call_timeout: Duration, mut options: Options) -> Guarded {
     let server =
         ApiServer::with_client(kube::Client::new(router, "default"), "https://in.process", call_timeout);
     let clock = Arc::new(ManualClock::new());
+    let accepted = AcceptedTokens { audience: AUDIENCE.to_owned(), cluster_tokens };
     options.settings.upload_auth =
-        UploadAuth::Kubernetes(Box::new(Reviews::new(server, Arc::clone(&clock) as _)));
+        UploadAuth::Kubernetes(Box::new(Reviews::new(server, accepted, Arc::clone(&clock) as _)));
     let app = TestApp::start_on(Arc::new(tempfile::tempdir().unwrap()), clock, options).await;
     app.keep_secret(TOKEN);
     Guarded { app, cluster }
@@ -349,7 +361,7 @@ async fn begun_v0(app: &TestApp) -> Wire {
 async fn what_comes_before_its_owner_counts_for_the_user_until_the_owner_is_known() {
     let mut options = Options::default();
     (options.limits.max_concurrent_uploads, options.limits.share) = (8, Some("25%".parse().unwrap()));
-    let guarded = guarded_by(PATIENT, options).await;
+    let guarded = guarded_by(PATIENT, options, true).await;
     let (mut first, _second) = (begun_v0(&guarded.app).await, begun_v0(&guarded.app).await);
     let refused = guarded.upload_v0("demo", Some(TOKEN), false).await;
     crate::limits::assert_refused(refused, 503, "overloaded", "namespace “spark” has 2 uploads").await;

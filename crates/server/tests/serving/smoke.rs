@@ -1,6 +1,7 @@
 use serde_json::Value;
 
 use crate::support::TestApp;
+use crate::support::app::Options;
 
 #[tokio::test]
 async fn what_was_staged_comes_back_byte_for_byte() {
@@ -35,5 +36,19 @@ async fn the_bare_address_says_in_a_browser_what_the_server_is() {
     assert_eq!(head.status(), 200);
     assert_eq!(head.headers()["content-type"], "text/plain; charset=utf-8");
     assert_eq!(head.bytes().await.unwrap(), "");
+    app.assert_nothing_kept().await;
+}
+
+#[tokio::test]
+async fn a_client_can_ask_by_which_addresses_the_server_is_reached_and_what_uploads_need() {
+    let mut options = Options::default();
+    options.settings.public_url = Some("https://jars.example.com/".parse().unwrap());
+    options.settings.internal_url = Some("http://cloakroom.staging.svc:10000".parse().unwrap());
+    let app = TestApp::start_with(options).await;
+    let info = app.get("/api/v1").send().await.unwrap().bytes().await.unwrap();
+    let info: Value = serde_json::from_slice(&info).unwrap();
+    assert_eq!(info["publicUrl"], "https://jars.example.com");
+    assert_eq!(info["internalUrl"], "http://cloakroom.staging.svc:10000");
+    assert_eq!(info["uploadAuth"], "none");
     app.assert_nothing_kept().await;
 }

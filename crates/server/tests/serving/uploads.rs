@@ -171,9 +171,15 @@ async fn a_ticket_says_what_was_stored_when_until_when_and_where() {
 async fn the_url_of_a_ticket_is_the_one_that_the_client_can_use() {
     let mut options = Options::default();
     options.settings.public_url = Some("https://jars.example.com/cloakroom/".parse().unwrap());
+    let mut behind_a_proxy = Options::default();
+    behind_a_proxy.settings.trusted_proxies = "127.0.0.1".parse().unwrap();
     for (app, cases) in [
         (
             TestApp::start().await,
+            vec![("Host: jars.example.com\r\nX-Forwarded-Proto: https\r\n", "http://jars.example.com")],
+        ),
+        (
+            TestApp::start_with(behind_a_proxy).await,
             vec![
                 ("Host: cloakroom.spark:10000\r\n", "http://cloakroom.spark:10000"),
                 ("Host: [::1]:10000\r\n", "http://[::1]:10000"),

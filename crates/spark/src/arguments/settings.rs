@@ -6,6 +6,7 @@ use std::path::Path;
 use super::command_line::CommandLine;
 use super::options::Purpose;
 use super::paths;
+use super::server::SaidServer;
 use crate::conf::Surroundings;
 use crate::{Origin, Properties, SparkConf, keys};
 
@@ -25,9 +26,10 @@ const REMOTE: &str = "SPARK_REMOTE";
 const NOT_OF_JVM: [&str; 3] = [keys::MASTER.name(), keys::DEPLOY_MODE.name(), keys::APP_NAME.name()];
 
 /// The variables of the program's other commands, each with the key that it sets.
-const SERVER: (&str, &str) = ("CLOAKROOM_SERVER", keys::SERVER_URI.name());
 const UPLOAD_TOKEN: (&str, &str) = ("CLOAKROOM_UPLOAD_TOKEN_FILE", keys::CLOAKROOM_UPLOAD_TOKEN_FILE.name());
-const CA: (&str, &str) = ("CLOAKROOM_CA_FILE", keys::TLS_CLIENT_CERT_PEM.name());
+/// The variable of the certificate to trust at the staging server.
+pub const CA_VARIABLE: &str = "CLOAKROOM_CA_FILE";
+const CA: (&str, &str) = (CA_VARIABLE, keys::TLS_CLIENT_CERT_PEM.name());
 
 /// The sources that complete a command line.
 pub struct Defaults<'a> {
@@ -97,17 +99,13 @@ impl Settings {
     }
 }
 
-/// Sets the staging server from the variables of the other commands, unless they are empty. Certificate and token are
-/// taken only if a server is named.
+/// Sets the staging server from the variables of the other commands, unless they are empty.
 fn set_server(conf: &mut SparkConf, variables: &BTreeMap<String, String>) {
+    SaidServer::settle(conf, SaidServer::default(), SaidServer::of_variables(variables));
     let set = |conf: &mut SparkConf, (name, key): (&'static str, &str)| {
         let value = variables.get(name).filter(|value| !value.is_empty() && !conf.contains(key));
         value.map(|value| conf.set(key, value, Origin::Variable(name))).is_some()
     };
-    set(conf, SERVER);
-    if !conf.contains(&keys::SERVER_URI) {
-        return;
-    }
     set(conf, UPLOAD_TOKEN);
     if set(conf, CA) {
         conf.set_if_missing(&keys::TLS_ENABLED, "true", Origin::Variable(CA.0));
@@ -226,9 +224,13 @@ mod tests {
             (Some("own.pem"), None)
         );
         let without = settings(&[], &[], &[("CLOAKROOM_SERVER", ""), token, ca]).conf;
-        for key in [keys::SERVER_URI.name(), &keys::CLOAKROOM_UPLOAD_TOKEN_FILE, &keys::TLS_CLIENT_CERT_PEM] {
-            assert!(!without.contains(key), "{key}");
-        }
+        assert!(!without.contains(&keys::SERVER_URI));
+        assert_eq!(without.get(&keys::TLS_CLIENT_CERT_PEM), Some("ca.pem"), "for the usual Service");
+        assert_eq!(
+            without.get(&keys::CLOAKROOM_UPLOAD_TOKEN_FILE),
+            Some("t"),
+            "so that the plan can refuse it"
+        );
     }
 
     #[test]

@@ -21,13 +21,23 @@ keys! { "Keys of cloakroom":
             .or("driver");
     /// whether the init-container fetches `http(s)` URLs, instead of Spark
     CLOAKROOM_FETCH_REMOTE: bool = boolean("spark.kubernetes.cloakroom.fetchRemote").or("false");
+    /// namespace of the staging server's Service, which is
+    /// [reached through the API server](../clients.md#with-a-kubeconfig-and-nothing-else) if no address is set; else the
+    /// variable `CLOAKROOM_SERVER_NAMESPACE`. Tokens are requested for it, also beside an address
+    CLOAKROOM_SERVER_NAMESPACE: String = text("spark.kubernetes.cloakroom.namespace").or("cloakroom");
+    /// name of that Service; else the variable `CLOAKROOM_SERVER_SERVICE`
+    CLOAKROOM_SERVER_SERVICE: String = text("spark.kubernetes.cloakroom.service").or("cloakroom");
     /// file with the upload token of the staging server
     CLOAKROOM_UPLOAD_TOKEN_FILE: String = text("spark.kubernetes.cloakroom.uploadTokenFile").file();
+    /// service account in the application's namespace whose tokens are
+    /// [requested for a server that asks the cluster](../security.md#cluster-tokens-for-clients), if there is no upload token
+    CLOAKROOM_UPLOAD_SERVICE_ACCOUNT: String =
+        text("spark.kubernetes.cloakroom.uploadServiceAccount").or("cloakroom-uploader");
     /// a real spark-submit, which
     /// [runs everything except Kubernetes in cluster mode](../submit.md#in-front-of-a-real-spark-submit);
     /// the variable `CLOAKROOM_SPARK_SUBMIT` wins over it
     CLOAKROOM_SPARK_SUBMIT: String = text("spark.kubernetes.cloakroom.sparkSubmit").file();
     /// how long to wait for a staging server that does not answer or is not ready
     CLOAKROOM_RETRY_TIMEOUT: Duration =
-        seconds("spark.kubernetes.cloakroom.retryTimeout").or("90s if it has answered before, else 30s");
+        seconds("spark.kubernetes.cloakroom.retryTimeout").or("90s if it has answered before, else 30s, or 10s behind a Service");
 }

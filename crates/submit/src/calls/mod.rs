@@ -4,6 +4,8 @@
 mod path;
 mod retry;
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::Method;
@@ -216,6 +218,31 @@ impl Calls {
         }
         let is_cut = bytes.len() >= LONGEST_LOG_BYTES;
         Ok(Log { text: String::from_utf8_lossy(&bytes).into_owned(), is_cut })
+    }
+
+    /// Requests a token of a service account of the namespace.
+    pub(super) async fn request_token(
+        &self,
+        account: &str,
+        audience: &str,
+        lifetime: Duration,
+    ) -> Result<Answer, ApiFailure> {
+        let (namespace, account) = (encoded(&self.namespace), encoded(account));
+        let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token");
+        let request = json!({
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenRequest",
+            "spec": {"audiences": [audience], "expirationSeconds": lifetime.as_secs()},
+        });
+        self.send(Method::POST, &path, Some(("application/json", &request))).await
+    }
+
+    /// The user whom the API server takes this client for. API servers before Kubernetes 1.28 cannot tell it.
+    pub(super) async fn own_name(&self) -> Option<String> {
+        let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+        let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
+        let answer = self.send(Method::POST, path, Some(("application/json", &review))).await.ok()?;
+        answer.body["status"]["userInfo"]["username"].as_str().map(str::to_owned)
     }
 
     /// Whether a service account of the namespace may create pods there. It is `None` if the answer is not certain.

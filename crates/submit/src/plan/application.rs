@@ -18,7 +18,7 @@ use super::parts::executor_template;
 use super::parts::hadoop::HadoopConf;
 use super::parts::kerberos::{self, Kerberos};
 use super::parts::volcano;
-use super::request::{Question, Request};
+use super::request::{Answer, Question, Request};
 use super::submitter::Submitter;
 use super::template::PodTemplate;
 use super::{aliases, checks, left_to_spark, volumes};
@@ -44,7 +44,7 @@ pub struct Application {
     pub(super) namespace: String,
     pub(super) now: Timestamp,
     pub(super) template: PodTemplate,
-    /// The executors' template. It is the text of the file until [`Self::with_image`] adds the init-container.
+    /// The executors' template. It is the text of the file until [`Self::answered`] adds the init-container.
     pub(super) executor_template: Option<String>,
     pub(super) conf_folder: ConfFolder,
     pub(super) hadoop: Option<HadoopConf>,
@@ -100,7 +100,8 @@ impl<'a> Begun<'a> {
         let (names, warning) = Names::new(app_name(&conf), drawn);
         warnings.extend(warning);
         let mut warnings_of_files = Vec::new();
-        let dependencies = dependencies::resolve(&conf, resource, machine, drawn, &mut warnings_of_files)?;
+        let dependencies =
+            dependencies::resolve(&conf, resource, false, machine, drawn, &mut warnings_of_files)?;
         Ok(Self { request, conf, version, names, now: drawn.now, dependencies, warnings, warnings_of_files })
     }
 
@@ -160,10 +161,10 @@ impl Application {
         self.init_container.as_ref()?.question()
     }
 
-    /// The application with the init-container's image: the setting's, or the one that the staging server advertises.
-    pub(super) fn with_image(mut self, advertised: Option<String>) -> Result<Self, PlanError> {
-        if let Some(init) = &mut self.init_container {
-            init.set_image(advertised)?;
+    /// The application with the staging server's answer in it, if there was a question.
+    pub(super) fn answered(mut self, answer: Option<Answer>) -> Result<Self, PlanError> {
+        if let (Some(init), Some(answer)) = (&mut self.init_container, answer) {
+            self.warnings.extend(init.answered(answer)?);
         }
         let (init, template) = (self.init_container.as_ref(), self.executor_template.take());
         self.executor_template = init_container::executor_template(&self.conf, init, template)?;

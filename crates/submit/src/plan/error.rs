@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 use super::facts::Uncollected;
+use super::no_way::no_way;
 use crate::advice::{Named, and_advice};
 use cloakroom_core::resource::OwnerError;
 use cloakroom_spark::SettingError;
 use cloakroom_spark::hadoop_user::NoUser;
-use cloakroom_transfer::client::GivenUp;
+use cloakroom_transfer::client::{Failure, GivenUp};
 
 /// What is wrong with a request. Nothing was sent.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -94,6 +95,26 @@ pub enum PlanError {
         /// Where the user has named the server.
         named: Named,
     },
+    /// The Service of the staging server cannot be reached.
+    #[error("{}", no_service(server, given_up, no_way.as_deref()))]
+    ServiceNotReached {
+        /// The Service.
+        server: String,
+        /// The last failure, and how long it was tried.
+        given_up: Box<GivenUp>,
+        /// The refusal of a file that needs this server, if it is the default one.
+        no_way: Option<Box<PlanError>>,
+    },
+    /// A local file has no way into the pod without a staging server.
+    #[error("{place}: {file} {}", no_way(why))]
+    NoWay {
+        /// The setting or argument that names it.
+        place: &'static str,
+        /// As it was written.
+        file: String,
+        /// More about it, in brackets; may be empty.
+        why: String,
+    },
     /// The HTTP client for the staging server cannot be set up.
     #[error("the staging server cannot be asked: {problem}")]
     NoClient {
@@ -155,4 +176,17 @@ pub enum PlanError {
     /// `--proxy-user` is empty.
     #[error("--proxy-user is empty: name the user that the application is run as, or leave the option out")]
     NoProxyUser,
+}
+
+/// Without a Service of the usual name, the user needs to know how files travel at all. Otherwise the reason is what counts.
+fn no_service(server: &str, given_up: &GivenUp, no_way: Option<&PlanError>) -> String {
+    match no_way {
+        Some(no_way) if matches!(given_up.failure, Failure::Way { status: Some(404), .. }) => {
+            format!("{no_way} (no server is named, and there is none at the usual place, {server})")
+        }
+        Some(PlanError::NoWay { place, file, .. }) => format!(
+            "{place}: {file} needs a staging server, none is named, and {server}, the usual one, cannot be reached: {given_up}"
+        ),
+        _ => format!("{server} cannot be reached: {given_up}"),
+    }
 }

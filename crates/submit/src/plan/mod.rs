@@ -20,6 +20,7 @@ mod memory;
 mod metadata;
 mod names;
 mod needs;
+mod no_way;
 mod object_sizes;
 mod parts;
 mod ports;
@@ -42,7 +43,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::{FollowSettings, Submission};
-use cloakroom_spark::{MainResource, keys};
+use cloakroom_spark::{MainResource, Origin, arguments, keys};
 use spec::DriverSpec;
 
 pub use application::{Application, Begun, needs};
@@ -53,13 +54,13 @@ pub use init_container::InitObjects;
 pub(super) use init_container::{Tickets, tickets_of};
 pub use needs::{Needs, is_pattern};
 pub use read_keys::{How, READ_KEYS};
-pub use request::{Asking, Question, Request};
+pub use request::{Answer, Asking, Question, Request};
 pub use submitter::Submitter;
 
 /// Makes the objects of a submission. The same request, facts and draws give the same objects. The result of a preview
-/// cannot be submitted. `advertised` is the staging server's answer, if there was a question.
-pub fn plan(application: Application, advertised: Option<String>) -> Result<Submission, PlanError> {
-    let application = application.with_image(advertised)?;
+/// cannot be submitted. `answer` is the staging server's, if there was a question.
+pub fn plan(application: Application, answer: Option<Answer>) -> Result<Submission, PlanError> {
+    let application = application.answered(answer)?;
     let follow = checks::follow_settings(&application.conf)?;
     let mut spec = beginning(&application);
     for step in steps::of(&application)? {
@@ -73,9 +74,14 @@ pub fn plan(application: Application, advertised: Option<String>) -> Result<Subm
 
 /// The driver before the first step: the template, and every setting as a property.
 fn beginning(application: &Application) -> DriverSpec {
-    // Our keys mean nothing to the driver, and the submitter's passwords are not for it.
-    let is_ours =
-        |key: &str| key.starts_with(keys::CLOAKROOM_PREFIX) || keys::SUBMITTERS_PASSWORDS.contains(&key);
+    // Our keys and variables mean nothing to the driver, and the submitter's passwords are not for it.
+    let is_of_variable =
+        |key: &str| application.conf.origin(key) == Some(&Origin::Variable(arguments::CA_VARIABLE));
+    let is_ours = |key: &str| {
+        key.starts_with(keys::CLOAKROOM_PREFIX)
+            || keys::SUBMITTERS_PASSWORDS.contains(&key)
+            || is_of_variable(key)
+    };
     let settings = application.conf.iter().filter(|(key, _)| !is_ours(key));
     let mut properties: BTreeMap<String, String> =
         settings.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();

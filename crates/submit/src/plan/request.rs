@@ -1,7 +1,11 @@
 //! The request of a submission, with the machine that it comes from.
 
+use super::error::PlanError;
 use super::submitter::Submitter;
 use crate::advice::Named;
+use crate::server_place::{ServerPlace, ServerService};
+use cloakroom_core::protocol::Word;
+use cloakroom_core::protocol::v1::UploadAuthKind;
 use cloakroom_spark::SubmitArguments;
 use cloakroom_transfer::client::{RetryPolicy, ServerAddress, TrustedCertificates};
 
@@ -28,15 +32,29 @@ pub enum Asking {
     Preview,
 }
 
-/// A staging server that has to be asked for the init-container's image.
+/// A staging server that has to be asked: for the init-container's image, and for its address for pods if this machine
+/// knows only its Service.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
-    /// Its address for this machine.
-    pub server: ServerAddress,
+    /// Where it is, from this machine.
+    pub server: ServerPlace,
     /// How long to wait for a server that does not answer.
     pub policy: RetryPolicy,
     /// Where the user has named the server.
     pub named: Named,
     /// Certificates to trust in addition to the system's.
     pub trusted: TrustedCertificates,
+    /// The refusal of a file that needs this server, if it is the default one.
+    pub no_way: Option<Box<PlanError>>,
+}
+
+/// A staging server's answer to a [`Question`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// The image that it advertises for init-containers.
+    pub image: Option<String>,
+    /// The credential that uploads need; `None` if the server does not tell.
+    pub upload_auth: Option<Word<UploadAuthKind>>,
+    /// Of a server behind a Service: the Service with what is known of it now, and how URLs begin by which pods reach it.
+    pub found: Option<(ServerService, ServerAddress)>,
 }

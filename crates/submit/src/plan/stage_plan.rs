@@ -30,13 +30,14 @@ pub(super) fn stage_plan(
     let server = init.server.as_ref()?;
     let bundle = |bundle: &Option<PackPlan>| bundle.clone().map(Arc::new);
     Some(StagePlan {
-        server: server.address.clone(),
+        server: server.place.clone(),
         owner,
         ttl: None,
         unused_timeout: None,
         policy: server.policy,
         named: server.named,
         token: server.token.clone(),
+        uploader: server.uploader.clone(),
         trusted: server.trusted.clone(),
         jars: bundle(&dependencies.jars),
         files: bundle(&dependencies.files),

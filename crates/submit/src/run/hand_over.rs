@@ -119,7 +119,7 @@ impl HandOver<'_> {
         let (Some(server), Some(plan)) = (self.server, &external.staging) else { return };
         let namespace = external.namespace.clone();
         let secrets = tokio::select! {
-            removed = remove_leftovers(server, &namespace, plan) => removed,
+            removed = remove_leftovers(server, &namespace, self.stager, plan) => removed,
             () = self.stop.cancelled() => return,
         };
         if !secrets.is_empty() {

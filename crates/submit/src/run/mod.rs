@@ -163,13 +163,13 @@ mod tests {
     /// Compiled and never called. A service that runs many submissions moves each future between threads.
     fn moved(run: &Run<'_>, submission: &Submission, request: &Request, drawn: &Drawn) {
         is_send(&run.run(submission));
-        is_send(&planned(request, &Local, &NamedServer, drawn, run.log));
+        is_send(&planned(request, &Local, &NamedServer::BY_ADDRESS, drawn, run.log));
     }
 
     /// The same for a handover.
     fn handed(run: &HandOver<'_>, external: &ExternalSubmission, request: &ExternalRequest, drawn: &Drawn) {
         is_send(&run.run(external, |_| Ok(())));
-        is_send(&handed_over(request, &Local, &NamedServer, drawn, run.log));
+        is_send(&handed_over(request, &Local, &NamedServer::BY_ADDRESS, drawn, run.log));
     }
 
     #[test]

@@ -1,10 +1,10 @@
-//! Plans a request: collects its files in two rounds, asks the staging server for the image if needed, and makes the
+//! Plans a request: collects its files in two rounds, asks the staging server if needed, and makes the
 //! plan.
 
 use crate::events::Log;
 use crate::inputs::Inputs;
 use crate::plan::external_submitter::{self, ExternalRequest, ExternalSubmission};
-use crate::plan::{self, PlanError, Question, Request};
+use crate::plan::{self, Answer, PlanError, Question, Request};
 use crate::stage::Stager;
 use crate::{Drawn, Submission};
 
@@ -20,8 +20,8 @@ pub async fn planned(
     let begun = plan::Begun::new(request, &facts, drawn)?;
     facts.append(inputs.collect(&begun.needs(&facts)).await?);
     let application = begun.gather(&facts)?;
-    let image = advertised(application.question(), stager, log).await?;
-    let submission = plan::plan(application, image)?;
+    let answer = answer(application.question(), stager, log).await?;
+    let submission = plan::plan(application, answer)?;
     log.warn(&submission.warnings);
     Ok(submission)
 }
@@ -38,20 +38,20 @@ pub async fn handed_over(
     let begun = external_submitter::Begun::new(request, &facts, drawn)?;
     facts.append(inputs.collect(&begun.needs(&facts)).await?);
     let gathered = begun.gather(&facts)?;
-    let image = advertised(gathered.question(), stager, log).await?;
-    let external = external_submitter::hand_over(gathered, image)?;
+    let answer = answer(gathered.question(), stager, log).await?;
+    let external = external_submitter::hand_over(gathered, answer)?;
     log.warn(&external.warnings);
     Ok(external)
 }
 
 /// The staging server's answer, if there is a question.
-async fn advertised(
+async fn answer(
     question: Option<Question>,
     stager: &dyn Stager,
     log: &Log,
-) -> Result<Option<String>, PlanError> {
+) -> Result<Option<Answer>, PlanError> {
     match question {
-        Some(question) => stager.image(&question, log).await,
+        Some(question) => stager.ask(&question, log).await.map(Some),
         None => Ok(None),
     }
 }

@@ -3,14 +3,15 @@
 use super::BundleKind;
 use crate::advice::{Named, advice, and_advice};
 use crate::left::Left;
-use cloakroom_transfer::client::{Failure, GivenUp, ServerAddress, SetupError, StageError};
+use crate::server_place::ServerPlace;
+use cloakroom_transfer::client::{Failure, GivenUp, SetupError, StageError};
 
 /// Files were not staged, or are no longer on the server. No pod was created.
 #[derive(Debug, thiserror::Error)]
 pub enum StagingError {
-    /// The HTTP client cannot be set up.
+    /// There is no way to the server.
     #[error(transparent)]
-    Setup(#[from] SetupError),
+    NoWay(#[from] NoWay),
     /// An upload failed.
     #[error("the {what} were not staged: {}{}", why.advised(|failure| advice(failure, *named)), if left.is_empty() && why.may_be_kept() { String::new() } else { and(left) })]
     Upload {
@@ -40,8 +41,8 @@ pub enum StagingError {
         what: BundleKind,
         /// The resource id.
         id: String,
-        /// The server's address.
-        server: ServerAddress,
+        /// Where the server is.
+        server: ServerPlace,
         /// The server's answer.
         failure: Failure,
         /// Bundles that the server still has, or may have.
@@ -58,14 +59,30 @@ pub enum StagingError {
         what: BundleKind,
         /// The resource id.
         id: String,
-        /// The server's address.
-        server: ServerAddress,
+        /// Where the server is.
+        server: ServerPlace,
         /// The last failure, and how long it was tried.
         given_up: GivenUp,
         /// Where the user has named the server.
         named: Named,
         /// Bundles that the server still has, or may have.
         left: Vec<Left>,
+    },
+}
+
+/// No request can be sent to the server.
+#[derive(Debug, thiserror::Error)]
+pub enum NoWay {
+    /// The HTTP client cannot be set up.
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    /// The API server does not lead to the Service.
+    #[error("{service} cannot be reached: {failure}")]
+    Service {
+        /// The Service.
+        service: String,
+        /// The reason.
+        failure: Box<Failure>,
     },
 }
 

@@ -13,14 +13,16 @@ use serde_json::Value;
 
 use super::advice::Named;
 use super::plan::InitObjects;
+use super::server_place::ServerPlace;
 use super::submission::Submission;
+use super::uploader::Uploader;
 use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_core::resource::Owner;
 use cloakroom_core::time::SparkDuration;
 use cloakroom_transfer::bundle::PackPlan;
-use cloakroom_transfer::client::{RetryPolicy, ServerAddress, TrustedCertificates, UploadToken};
+use cloakroom_transfer::client::{RetryPolicy, TrustedCertificates, UploadToken};
 
-pub use error::StagingError;
+pub use error::{NoWay, StagingError};
 pub use named_server::NamedServer;
 pub use stager::Stager;
 
@@ -46,8 +48,8 @@ impl fmt::Display for BundleKind {
 /// What goes to a staging server, the owner of it, and the objects that tell the init-container what to fetch.
 #[derive(Clone, PartialEq)]
 pub struct StagePlan {
-    /// The server's address for this machine.
-    pub server: ServerAddress,
+    /// Where the server is, from this machine.
+    pub server: ServerPlace,
     /// The owner of the bundles, normally the driver's pod.
     pub owner: Owner,
     /// The longest time that the server keeps the bundles.
@@ -58,8 +60,10 @@ pub struct StagePlan {
     pub policy: RetryPolicy,
     /// Where the user has named the server.
     pub named: Named,
-    /// The upload token. It is `None` for a server that wants none.
+    /// The upload token, if one is given.
     pub token: Option<UploadToken>,
+    /// The account whose tokens are requested if the server wants them; `None` beside a token.
+    pub uploader: Option<Uploader>,
     /// Certificates to trust in addition to the system's.
     pub trusted: TrustedCertificates,
     /// The bundle of jars.

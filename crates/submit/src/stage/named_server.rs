@@ -4,36 +4,123 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use futures_util::future::join_all;
+use futures_util::future::{self, join_all};
+use futures_util::stream::{self, BoxStream, StreamExt as _};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::{BundleKind, StagePlan, StagedBundles, Stager, StagingError};
+use super::{BundleKind, NoWay, StagePlan, StagedBundles, Stager, StagingError};
 use crate::events::{Event, Log, Uploading};
 use crate::inputs::Inputs;
 use crate::left::Left;
-use crate::plan::{PlanError, Question};
+use crate::plan::{Answer, PlanError, Question};
+use crate::reach;
+use crate::requested_tokens::RequestedTokens;
+use crate::server_place::{ServerPlace, ServerService};
+use cloakroom_cluster::ApiServer;
 use cloakroom_core::protocol::v1::Ticket;
+use cloakroom_core::resource::ResourceId;
 use cloakroom_core::text::chain;
 use cloakroom_core::time::format_duration;
 use cloakroom_transfer::bundle::{PackPlan, Sources};
 use cloakroom_transfer::client::{
-    Failure, GivenUp, HttpClient, RetryNotice, RetryPolicy, SetupError, StageError, StageRequest, Timeouts,
+    Failure, GivenUp, HttpClient, RetryNotice, RetryPolicy, ServerAddress, StageError, StageRequest,
+    Timeouts, Tried, UploadTokens,
 };
 
 /// The limit for a whole release. The user waits for it, after a failure or Ctrl-C.
 const LONGEST_RELEASE: Duration = Duration::from_secs(10);
 
+/// How many earlier runs the server is asked for at the same time.
+const RUNS_AT_ONCE: usize = 8;
+
 /// A stager for the server that each plan names.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct NamedServer;
+#[derive(Clone, Default)]
+pub struct NamedServer {
+    api_server: Option<ApiServer>,
+}
+
+impl NamedServer {
+    /// For servers with an address.
+    pub const BY_ADDRESS: Self = Self { api_server: None };
+
+    /// With this API server as the way to servers that are named by their Services. Without one, only servers with an
+    /// address can be reached.
+    pub fn new(api_server: Option<ApiServer>) -> Self {
+        Self { api_server }
+    }
+
+    async fn seek(
+        &self,
+        service: &ServerService,
+        http: &HttpClient,
+        question: &Question,
+        log: &Log,
+    ) -> Result<Answer, GivenUp> {
+        let api_server = self.api_server().map_err(|failure| GivenUp { failure, tried: Tried::Once })?;
+        let told = |notice: &RetryNotice| log.waits(notice);
+        let reached = service.reach(api_server, http, question.policy, &told).await?;
+        log.tell(&Event::Found { service: reached.service.to_string(), way: reached.way(api_server) });
+        if let Some(warning) = reached.warning {
+            log.tell(&Event::Warned { warning });
+        }
+        Ok(Answer {
+            image: reached.fetch_image,
+            upload_auth: reached.upload_auth,
+            found: Some((reached.service, reached.internal_url)),
+        })
+    }
+
+    fn api_server(&self) -> Result<&ApiServer, Failure> {
+        self.api_server.as_ref().ok_or_else(|| reach::unusable("no API server is known"))
+    }
+
+    fn connect<'a>(&self, plan: &'a StagePlan) -> Result<Connection<'a>, NoWay> {
+        let http = HttpClient::trusting(&plan.trusted, Timeouts::default())?;
+        let service = match &plan.server {
+            ServerPlace::Address(address) => return Ok(self.connection(http, address.clone(), plan)),
+            ServerPlace::Service(service) => service,
+        };
+        let client = self.api_server().and_then(|api_server| service.client(api_server, &http));
+        let (http, address) = client
+            .map_err(|failure| NoWay::Service { service: service.to_string(), failure: Box::new(failure) })?;
+        Ok(self.connection(http, address, plan))
+    }
+
+    fn connection<'a>(
+        &self,
+        http: HttpClient,
+        address: ServerAddress,
+        plan: &'a StagePlan,
+    ) -> Connection<'a> {
+        let requested = self.api_server.as_ref().zip(plan.uploader.clone()).map(|(api_server, uploader)| {
+            let (http, address) = (http.clone(), address.clone());
+            let tokens = RequestedTokens::new(api_server, plan.owner.namespace(), uploader, http, address);
+            Arc::new(tokens) as Arc<dyn UploadTokens>
+        });
+        Connection { http, address, plan, tokens: requested }
+    }
+}
 
 #[async_trait]
 impl Stager for NamedServer {
-    async fn image(&self, question: &Question, log: &Log) -> Result<Option<String>, PlanError> {
+    async fn ask(&self, question: &Question, log: &Log) -> Result<Answer, PlanError> {
         let http = HttpClient::trusting(&question.trusted, Timeouts::default())
             .map_err(|error| PlanError::NoClient { problem: chain(&error) })?;
-        let server = &question.server;
+        let server = match &question.server {
+            ServerPlace::Address(address) => address,
+            ServerPlace::Service(service) => {
+                if let (None, Some(no_way)) = (&self.api_server, &question.no_way) {
+                    return Err(*no_way.clone());
+                }
+                let found = self.seek(service, &http, question, log).await;
+                return found.map_err(|given_up| PlanError::ServiceNotReached {
+                    server: service.to_string(),
+                    given_up: Box::new(given_up),
+                    no_way: question.no_way.clone(),
+                });
+            }
+        };
         let told = |notice: &RetryNotice| log.waits(notice);
         let asked = http.retried(server, question.policy, &told, || http.server_info(server));
         let info = asked.await.map_err(|given_up| PlanError::ServerNotAsked {
@@ -41,7 +128,7 @@ impl Stager for NamedServer {
             given_up: Box::new(given_up),
             named: question.named,
         })?;
-        Ok(info.fetch_image)
+        Ok(Answer { image: info.fetch_image, upload_auth: info.upload_auth, found: None })
     }
 
     async fn stage(
@@ -51,7 +138,7 @@ impl Stager for NamedServer {
         log: &Log,
         stop: &CancellationToken,
     ) -> Result<StagedBundles, StagingError> {
-        let server = Connection::to(plan)?;
+        let server = self.connect(plan)?;
         let (mut staged, mut left) = (StagedBundles::default(), Vec::new());
         let done = match server.upload(inputs.sources(), &mut staged, &mut left, log, stop).await {
             Ok(()) => server.check(&staged, log, stop).await,
@@ -68,26 +155,36 @@ impl Stager for NamedServer {
     }
 
     async fn release(&self, plan: &StagePlan, staged: &StagedBundles) -> Vec<Left> {
-        match Connection::to(plan) {
+        match self.connect(plan) {
             Ok(server) => server.release(staged).await,
             Err(error) => {
                 staged.tickets().map(|(what, ticket)| left(plan, what, ticket, chain(&error))).collect()
             }
         }
     }
+
+    fn gone<'a>(&'a self, plan: &'a StagePlan, runs: Vec<Vec<(ResourceId, String)>>) -> BoxStream<'a, usize> {
+        let Ok(server) = self.connect(plan) else { return stream::empty().boxed() };
+        let server = Arc::new(server);
+        let asked = stream::iter(runs).enumerate().map(move |(index, tickets)| {
+            let server = Arc::clone(&server);
+            async move { server.are_gone(&tickets).await.then_some(index) }
+        });
+        asked.buffer_unordered(RUNS_AT_ONCE).filter_map(future::ready).boxed()
+    }
 }
 
 /// An HTTP client for the server of one plan.
 struct Connection<'a> {
     http: HttpClient,
+    /// The server, as this client names it.
+    address: ServerAddress,
     plan: &'a StagePlan,
+    /// Tokens that the server may want.
+    tokens: Option<Arc<dyn UploadTokens>>,
 }
 
-impl<'a> Connection<'a> {
-    fn to(plan: &'a StagePlan) -> Result<Self, SetupError> {
-        Ok(Self { http: HttpClient::trusting(&plan.trusted, Timeouts::default())?, plan })
-    }
-
+impl Connection<'_> {
     /// Uploads the bundles one after the other. Adds their tickets to `staged`, and to `left` what may be there without
     /// one.
     async fn upload(
@@ -104,7 +201,8 @@ impl<'a> Connection<'a> {
             }
             let request = self.request(bundle, &sources);
             request.check_token().map_err(|error| self.upload_failed(what, error.into()))?;
-            let observer = log.uploading(what, &Uploading::from(&request));
+            let server = self.plan.server.to_string();
+            let observer = log.uploading(what, &Uploading { server, ..Uploading::from(&request) });
             let began = Instant::now();
             match self.http.stage(stop, &request, self.plan.policy, observer).await {
                 Ok(uploaded) => {
@@ -130,11 +228,12 @@ impl<'a> Connection<'a> {
 
     fn request(&self, bundle: &Arc<PackPlan>, sources: &Arc<dyn Sources>) -> StageRequest {
         StageRequest {
-            server: self.plan.server.clone(),
+            server: self.address.clone(),
             owner: self.plan.owner.clone(),
             ttl: self.plan.ttl,
             unused_timeout: self.plan.unused_timeout,
             token: self.plan.token.clone(),
+            tokens: self.tokens.clone(),
             plan: Arc::clone(bundle),
             sources: Arc::clone(sources),
         }
@@ -166,7 +265,7 @@ impl<'a> Connection<'a> {
     }
 
     async fn check_each(&self, staged: &StagedBundles, log: &Log) -> Result<(), StagingError> {
-        let (http, server) = (&self.http, &self.plan.server);
+        let (http, server) = (&self.http, &self.address);
         let told = |notice: &RetryNotice| log.waits(notice);
         for (what, ticket) in staged.tickets() {
             let asked =
@@ -188,6 +287,15 @@ impl<'a> Connection<'a> {
         }
     }
 
+    async fn are_gone(&self, tickets: &[(ResourceId, String)]) -> bool {
+        for (id, secret) in tickets {
+            if !self.http.is_gone(&self.address, id, secret).await.unwrap_or_default() {
+                return false;
+            }
+        }
+        true
+    }
+
     /// Releases all bundles. A request to stop does not interrupt it, and [`LONGEST_RELEASE`] limits it.
     async fn release(&self, staged: &StagedBundles) -> Vec<Left> {
         let released = staged.tickets().map(|(what, ticket)| self.release_one(what, ticket));
@@ -195,7 +303,7 @@ impl<'a> Connection<'a> {
     }
 
     async fn release_one(&self, what: BundleKind, ticket: &Ticket) -> Option<Left> {
-        let (http, server) = (&self.http, &self.plan.server);
+        let (http, server) = (&self.http, &self.address);
         let releasing = http.retried(server, RetryPolicy::brief(), &|_| {}, || http.release(server, ticket));
         let why = match timeout(LONGEST_RELEASE, releasing).await {
             Ok(Ok(())) => return None,

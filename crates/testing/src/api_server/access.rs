@@ -1,8 +1,22 @@
 //! Authentication and authorization: bearer tokens, and RBAC rules that are bound to users.
 
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
+use super::request::ServiceAccount;
 use crate::cluster::{CLOAKROOM_USER, NOBODY_USER, rights};
+
+/// The audience of tokens for the API server.
+const API_SERVER: &str = "https://kubernetes.default.svc";
+
+/// A known token, and what it is good for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Token {
+    text: String,
+    user: User,
+    audiences: Vec<String>,
+}
 
 /// A user with a known token.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,13 +47,17 @@ struct Binding {
 
 #[derive(Debug)]
 pub struct Access {
-    tokens: Vec<(String, User)>,
+    tokens: Vec<Token>,
+    accounts: Vec<ServiceAccount>,
+    /// The longest life of tokens that are requested.
+    pub token_seconds: Option<u64>,
     bindings: Vec<Binding>,
 }
 
 impl Default for Access {
     fn default() -> Self {
-        let mut access = Self { tokens: Vec::new(), bindings: Vec::new() };
+        let mut access =
+            Self { tokens: Vec::new(), accounts: Vec::new(), token_seconds: None, bindings: Vec::new() };
         access.know("admin-token", "admin", &["system:masters"]);
         access.know("cloakroom-token", CLOAKROOM_USER, &[]);
         access.know("nobody-token", NOBODY_USER, &[]);
@@ -52,11 +70,46 @@ impl Access {
     pub fn know(&mut self, token: &str, user: &str, groups: &[&str]) {
         let mut groups: Vec<String> = groups.iter().map(|group| (*group).to_owned()).collect();
         groups.push("system:authenticated".to_owned());
-        self.tokens.push((token.to_owned(), User { name: user.to_owned(), groups }));
+        self.tokens.push(Token {
+            text: token.to_owned(),
+            user: User { name: user.to_owned(), groups },
+            audiences: vec![API_SERVER.to_owned()],
+        });
     }
 
     pub fn forget(&mut self, token: &str) {
-        self.tokens.retain(|(known, _)| known != token);
+        self.tokens.retain(|known| known.text != token);
+    }
+
+    pub fn add_account(&mut self, account: ServiceAccount) {
+        self.accounts.push(account);
+    }
+
+    /// The text of the last token of an account.
+    pub fn last_token_of(&self, account: &ServiceAccount) -> Option<String> {
+        let name = account.user();
+        self.tokens.iter().rfind(|token| token.user.name == name).map(|token| token.text.clone())
+    }
+
+    /// A TokenRequest with its status; `None` if the account does not exist.
+    pub fn request_token(&mut self, account: &ServiceAccount, request: &Value) -> Option<Value> {
+        self.accounts.contains(account).then_some(())?;
+        let audiences = match &request["spec"]["audiences"] {
+            Value::Array(audiences) if !audiences.is_empty() => audiences.clone(),
+            _ => vec![API_SERVER.into()],
+        };
+        let claims = json!({"aud": audiences, "sub": account.user(), "jti": self.tokens.len()}).to_string();
+        let text = format!("e30.{}.c2lnbmF0dXJl", BASE64_URL_SAFE_NO_PAD.encode(claims));
+        self.tokens.push(Token {
+            text: text.clone(),
+            user: User { name: account.user(), groups: Vec::new() },
+            audiences: audiences.iter().filter_map(|audience| audience.as_str().map(str::to_owned)).collect(),
+        });
+        let mut answer = with_status(request, &json!({"token": text}));
+        if let Some(seconds) = self.token_seconds {
+            answer["spec"]["expirationSeconds"] = seconds.into();
+        }
+        Some(answer)
     }
 
     /// `rules` are those of a Role: a list of `apiGroups`, `resources`, `verbs`.
@@ -70,7 +123,12 @@ impl Access {
     }
 
     pub fn user(&self, token: &str) -> Option<&User> {
-        self.tokens.iter().find(|(known, _)| known == token).map(|(_, user)| user)
+        self.known(token, API_SERVER).map(|token| &token.user)
+    }
+
+    fn known(&self, token: &str, audience: &str) -> Option<&Token> {
+        let is_it = |known: &&Token| known.text == token && known.audiences.iter().any(|of| of == audience);
+        self.tokens.iter().find(is_it)
     }
 
     pub fn allows(&self, user: &str, groups: &[String], wanted: &Attributes) -> bool {
@@ -81,11 +139,12 @@ impl Access {
     /// A TokenReview with its status.
     pub fn review_token(&self, review: &Value) -> Value {
         let token = review["spec"]["token"].as_str().unwrap_or_default();
-        let status = match self.user(token) {
-            Some(user) => json!({
+        let audience = review["spec"]["audiences"][0].as_str().unwrap_or(API_SERVER);
+        let status = match self.known(token, audience) {
+            Some(Token { user, .. }) => json!({
                 "authenticated": true,
                 "user": {"username": user.name, "groups": user.groups},
-                "audiences": ["https://kubernetes.default.svc"],
+                "audiences": [audience],
             }),
             None => json!({"user": {}, "error": "invalid bearer token"}),
         };
@@ -104,6 +163,13 @@ impl Access {
             self.allows(&text(&spec["user"]), &groups, &wanted)
         };
         with_status(review, &json!({"allowed": is_allowed}))
+    }
+}
+
+impl ServiceAccount {
+    /// The name of its user.
+    pub fn user(&self) -> String {
+        format!("system:serviceaccount:{}:{}", self.namespace, self.name)
     }
 }
 
@@ -154,6 +220,7 @@ impl Binding {
                 has(&rule["apiGroups"], &wanted.group)
                     && has(&rule["resources"], &wanted.resource)
                     && has(&rule["verbs"], &wanted.verb)
+                    && (rule["resourceNames"].is_null() || has(&rule["resourceNames"], &wanted.name))
             })
     }
 }

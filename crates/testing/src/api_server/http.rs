@@ -15,6 +15,7 @@ use super::discovery::document;
 use super::faults::{Call, Fault, Verb};
 use super::request::{Request, Route, Target};
 use super::selectors::Selectors;
+use super::service_proxy;
 use super::watch::{self, Subject};
 
 /// More than any object here.
@@ -25,6 +26,10 @@ const WATCH_TIMEOUT: Duration = Duration::from_mins(30);
 type Outcome = Result<Response, Refusal>;
 
 pub async fn answer(State(shared): State<Shared>, request: axum::extract::Request) -> Response {
+    let request = match service_proxy::Wanted::read(request) {
+        Ok(wanted) => return wanted.answer(&shared).await.unwrap_or_else(|refusal| refusal.response()),
+        Err(request) => *request,
+    };
     let (parts, body) = request.into_parts();
     let kinds = shared.lock().kinds.clone();
     let request = Request::read(&kinds, &parts);
@@ -101,6 +106,15 @@ fn admit(shared: &Shared, request: &Request, user: Option<&User>) -> Result<User
 fn handle(shared: &Shared, request: &Request, user: &User, body: &Value) -> Outcome {
     match &request.route {
         Route::TokenReview => Ok(json_response(201, &shared.lock().access.review_token(body))),
+        Route::SelfReview => {
+            let status = json!({"userInfo": {"username": user.name, "groups": user.groups}});
+            Ok(json_response(201, &json!({"kind": "SelfSubjectReview", "status": status})))
+        }
+        Route::TokenRequest(account) => {
+            let token = shared.lock().access.request_token(account, body);
+            let absent = || Refusal::new(404, format!("serviceaccounts \"{}\" not found", account.name));
+            token.map(|answer| json_response(201, &answer)).ok_or_else(absent)
+        }
         Route::AccessReview => Ok(json_response(201, &shared.lock().access.review_access(body, user))),
         Route::Discovery => {
             let segments: Vec<&str> = request.path.split('/').filter(|segment| !segment.is_empty()).collect();

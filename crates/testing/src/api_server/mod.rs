@@ -10,6 +10,7 @@ mod faults;
 mod http;
 mod request;
 mod selectors;
+mod service_proxy;
 mod watch;
 mod world;
 
@@ -29,6 +30,7 @@ pub use faults::{Call, Fault, Verb};
 
 use access::Access;
 use faults::Faults;
+use request::ServiceAccount;
 use selectors::Selectors;
 use watch::Orders;
 use world::World;
@@ -54,6 +56,9 @@ pub const SECRET: Kind = Kind { plural: "secrets", kind: "Secret", ..POD };
 pub const NETWORK_POLICY: Kind =
     Kind { group: "networking.k8s.io", plural: "networkpolicies", kind: "NetworkPolicy", ..POD };
 
+/// Requests for tokens of service accounts.
+pub const TOKEN: Kind = Kind { plural: "serviceaccounts/token", kind: "TokenRequest", ..POD };
+
 /// Everything that the API server knows.
 pub(in crate::api_server) struct Inside {
     kinds: Vec<Kind>,
@@ -65,6 +70,8 @@ pub(in crate::api_server) struct Inside {
     bookmark_interval: Duration,
     /// The logs of pods, by namespace and name.
     logs: BTreeMap<(String, String), String>,
+    /// Where Services lead, by namespace and `http:NAME:PORT`.
+    services: BTreeMap<(String, String), SocketAddr>,
 }
 
 /// Its state, and the signal that something changed.
@@ -115,6 +122,7 @@ impl FakeApiServer {
             orders: Orders::default(),
             bookmark_interval: Duration::from_secs(1),
             logs: BTreeMap::new(),
+            services: BTreeMap::new(),
         };
         let shared =
             Shared { inside: Arc::new(Mutex::new(inside)), changed: tokio::sync::watch::Sender::new(0) };
@@ -198,6 +206,11 @@ impl FakeApiServer {
     /// Sets the log of a pod's containers. Without this call a pod has no log.
     pub fn set_log(&self, namespace: &str, pod: &str, text: &str) {
         self.shared.lock().logs.insert((namespace.to_owned(), pod.to_owned()), text.to_owned());
+    }
+
+    /// Lets the way to a Service, such as `http:cloakroom:10000`, lead to a server.
+    pub fn lead(&self, namespace: &str, service: &str, to: SocketAddr) {
+        self.shared.lock().services.insert((namespace.to_owned(), service.to_owned()), to);
     }
 
     /// Creates an object as given.
@@ -301,6 +314,21 @@ impl FakeApiServer {
         self.shared.lock().access.know(token, user, groups);
     }
 
+    /// Makes a service account, so that its tokens can be requested.
+    pub fn add_service_account(&self, namespace: &str, name: &str) {
+        self.shared.lock().access.add_account(service_account(namespace, name));
+    }
+
+    /// From now on, tokens that are requested have at most this life.
+    pub fn limit_tokens_to(&self, seconds: u64) {
+        self.shared.lock().access.token_seconds = Some(seconds);
+    }
+
+    /// The last token of a service account that was requested.
+    pub fn requested_token(&self, namespace: &str, name: &str) -> Option<String> {
+        self.shared.lock().access.last_token_of(&service_account(namespace, name))
+    }
+
     /// From now on, calls with this token get a 401.
     pub fn forget_token(&self, token: &str) {
         self.shared.lock().access.forget(token);
@@ -382,4 +410,8 @@ impl Cluster for FakeApiServer {
         self.compact();
         self.end_watches();
     }
+}
+
+fn service_account(namespace: &str, name: &str) -> ServiceAccount {
+    ServiceAccount { namespace: namespace.to_owned(), name: name.to_owned() }
 }

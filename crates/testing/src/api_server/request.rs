@@ -3,6 +3,7 @@
 use axum::http::request::Parts;
 use axum::http::{Method, header};
 
+use super::TOKEN;
 use super::access::Attributes;
 use super::answers::Form;
 use super::faults::Verb;
@@ -13,11 +14,22 @@ use crate::cluster::Kind;
 pub enum Route {
     Discovery,
     TokenReview,
+    /// The caller's own name.
+    SelfReview,
     AccessReview,
+    /// A token of a service account.
+    TokenRequest(ServiceAccount),
     Objects(Target),
     /// Objects of an unknown kind. A caller without the right to them gets a 403 before the 404.
     Unknown(Attributes),
     Nothing,
+}
+
+/// A service account.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServiceAccount {
+    pub namespace: String,
+    pub name: String,
 }
 
 /// All objects of a kind, one object, or a subresource.
@@ -63,13 +75,13 @@ impl Request {
     fn find_verb(&self, method: &Method) -> Verb {
         match (&self.route, method) {
             (Route::Discovery | Route::Nothing, _) => Verb::Discovery,
-            (Route::TokenReview | Route::AccessReview, _) => Verb::Review,
+            (Route::TokenReview | Route::SelfReview | Route::AccessReview, _) => Verb::Review,
             (_, &Method::POST) => Verb::Create,
             (_, &Method::DELETE) => Verb::Delete,
             (_, &Method::PATCH) => Verb::Patch,
             (_, _) if self.is_true("watch") => Verb::Watch,
             (Route::Objects(Target { name: None, .. }) | Route::Unknown(_), _) => Verb::List,
-            (Route::Objects(_), _) => Verb::Get,
+            (Route::Objects(_) | Route::TokenRequest(_), _) => Verb::Get,
         }
     }
 
@@ -85,6 +97,7 @@ impl Request {
     pub fn kind(&self) -> Option<&Kind> {
         match &self.route {
             Route::Objects(target) => Some(&target.kind),
+            Route::TokenRequest(_) => Some(&TOKEN),
             _ => None,
         }
     }
@@ -103,6 +116,10 @@ impl Request {
         let mut attributes = Attributes { verb: verb.to_owned(), ..Attributes::default() };
         match &self.route {
             Route::Objects(target) => target.describe(&mut attributes),
+            Route::TokenRequest(ServiceAccount { namespace, name }) => {
+                attributes.resource = "serviceaccounts/token".to_owned();
+                (attributes.namespace, attributes.name) = (namespace.clone(), name.clone());
+            }
             Route::Unknown(wanted) => attributes = Attributes { verb: attributes.verb, ..wanted.clone() },
             _ => {
                 let mut segments = self.path.split('/').skip(2);
@@ -115,7 +132,9 @@ impl Request {
             }
         }
         // Every known user may ask about their own rights.
-        (attributes.resource != "selfsubjectaccessreviews").then_some(attributes)
+        let is_about_self =
+            ["selfsubjectaccessreviews", "selfsubjectreviews"].contains(&attributes.resource.as_str());
+        (!is_about_self).then_some(attributes)
     }
 }
 
@@ -140,6 +159,11 @@ fn route(kinds: &[Kind], path: &str) -> Route {
     let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
     let (group, version, rest) = match segments.as_slice() {
         ["apis", "authentication.k8s.io", "v1", "tokenreviews"] => return Route::TokenReview,
+        ["apis", "authentication.k8s.io", "v1", "selfsubjectreviews"] => return Route::SelfReview,
+        ["api", "v1", "namespaces", namespace, "serviceaccounts", name, "token"] => {
+            let (namespace, name) = ((*namespace).to_owned(), (*name).to_owned());
+            return Route::TokenRequest(ServiceAccount { namespace, name });
+        }
         ["apis", "authorization.k8s.io", "v1", "subjectaccessreviews" | "selfsubjectaccessreviews"] => {
             return Route::AccessReview;
         }

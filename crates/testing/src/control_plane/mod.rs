@@ -216,9 +216,14 @@ impl ControlPlane {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 
-    /// A token of a service account.
+    /// A token of a service account, for the API server.
     pub async fn token_of(&self, namespace: &str, account: &str) -> String {
-        rights::token_of(&self.api(Account::Admin), namespace, account).await
+        rights::token_of(&self.api(Account::Admin), namespace, account, &[]).await
+    }
+
+    /// A token of a service account, for `audience` only.
+    pub async fn token_for(&self, namespace: &str, account: &str, audience: &str) -> String {
+        rights::token_of(&self.api(Account::Admin), namespace, account, &[audience]).await
     }
 
     /// A token of one of the accounts that the shipped roles are bound to, in the namespace `spark`, where it may list these.

@@ -37,14 +37,15 @@ pub async fn until_in_force(cloakroom: &Api, may_list_pods: bool) {
 
 /// A token of a service account, from the TokenRequest API.
 pub async fn token(admin: &Api, account: Account) -> String {
-    token_of(admin, NAMESPACE, if account == Account::Cloakroom { "cloakroom" } else { "nobody" }).await
+    let name = if account == Account::Cloakroom { "cloakroom" } else { "nobody" };
+    token_of(admin, NAMESPACE, name, &[]).await
 }
 
-/// The same for any service account.
-pub async fn token_of(admin: &Api, namespace: &str, name: &str) -> String {
+/// The same for any service account. Without audiences the token is for the API server.
+pub async fn token_of(admin: &Api, namespace: &str, name: &str, audiences: &[&str]) -> String {
     let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token");
     let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
-                         "spec": {"expirationSeconds": 3600}});
+                         "spec": {"audiences": audiences, "expirationSeconds": 3600}});
     let (status, answer) = admin.post(&path, &request).await;
     assert_eq!(status, 201, "{answer}");
     answer["status"]["token"].as_str().unwrap().to_owned()

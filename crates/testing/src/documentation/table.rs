@@ -157,6 +157,7 @@ pub const TABLE: &[Row] = &[
     row(BUCKETS, "Begin", "export AWS_ACCESS_KEY_ID", By::Test("tests/real/buckets.rs")),
     row(BUCKETS, "Begin", "export AZURE_STORAGE_ACCOUNT", By::Test("tests/real/clouds.rs")),
     row(BUCKETS, "Begin", "export GOOGLE_APPLICATION_CREDENTIALS", By::Test("tests/real/clouds.rs")),
+    row(BUCKETS, "Begin", "cloakroom serve --store webhdfs", By::Test("tests/real/clouds.rs")),
     row(
         BUCKETS,
         "In Kubernetes",
@@ -166,6 +167,24 @@ pub const TABLE: &[Row] = &[
     row(BUCKETS, "Copies of the ledger", "cloakroom serve", By::Test("tests/real/buckets.rs")),
     row(BUCKETS, "Credentials", "{", By::None("it is for AWS, which cannot be had here")),
     row(CLIENTS, "stage", "$ ", By::Reader),
+    row(
+        CLIENTS,
+        "With a kubeconfig and nothing else",
+        "(umask 077",
+        By::Test("tests/it/through_api_server.rs"),
+    ),
+    row(
+        CLIENTS,
+        "With a kubeconfig and nothing else",
+        "cloakroom submit",
+        By::Test("tests/it/through_api_server/submissions.rs"),
+    ),
+    row(
+        CLIENTS,
+        "With a kubeconfig and nothing else",
+        "kubectl create rolebinding",
+        By::Test("tests/real/through_api_server.rs"),
+    ),
     row(CLIENTS, "The ticket", "{", By::Text),
     row(CLIENTS, "Progress, retries, exit codes", "the staging server", By::Text),
     row(CLIENTS, "Progress, retries, exit codes", "$ ", By::Reader),
@@ -239,6 +258,12 @@ pub const TABLE: &[Row] = &[
     row(RUN, "When an upgrade fails", "kubectl describe", By::Test("tests/node/journeys/chart.rs")),
     row(RUN, "Change tokens and certificate", "", By::Test("tests/real/pages/rotation.rs")),
     row("docs/security.md", "Who uploaded", "name=alice", By::Text),
+    row(
+        "docs/security.md",
+        "Cluster tokens for clients",
+        "(umask 077; kubectl create token cloakroom-uploader",
+        By::Test("tests/real/upload_tokens.rs"),
+    ),
     row(OPERATOR, "Stage and apply", "apiVersion:", By::Test("tests/node/journeys/operator.rs")),
     row(OPERATOR, "Stage and apply", "export", By::Test("tests/node/journeys/operator.rs")),
     row(OPERATOR, "Fields to paste", "$ ", By::Member),
@@ -292,6 +317,7 @@ pub const TABLE: &[Row] = &[
     row(VERSIONS, "Going back", "helm history", By::Test("tests/real/chart/installed.rs")),
     row(VERSIONS, "Going back", "error: ", By::Text),
     row("tests/old-client/README.md", "A client of the original", "", OF_CI),
+    row("tests/hdfs/README.md", "A cluster of HDFS for tests", "", OF_CI),
     row(
         "tests/conformance/README.md",
         "What the real spark-submit sends",

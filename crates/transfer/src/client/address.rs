@@ -1,6 +1,7 @@
 //! The address of a server, and how messages show an address.
 
 use std::fmt;
+use std::sync::Arc;
 
 use reqwest::Url;
 
@@ -9,7 +10,11 @@ use cloakroom_outbound::proxies;
 
 /// The base address of a server: `http` or `https`, a host, and optionally a port and a path before `/api`.
 #[derive(Clone, PartialEq, Eq)]
-pub struct ServerAddress(Url);
+pub struct ServerAddress {
+    url: Url,
+    /// The server as messages name it. `None` is its address.
+    name: Option<Arc<str>>,
+}
 
 /// A text that is not a server's address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -46,35 +51,44 @@ impl ServerAddress {
         if url.query().is_some() || url.fragment().is_some() {
             return Err(malformed("it has a query or a fragment, which would not be sent"));
         }
-        Ok(Self(url))
+        Ok(Self { url, name: None })
+    }
+
+    /// The same address, with a name in its place in messages.
+    #[must_use]
+    pub fn called(self, name: &str) -> Self {
+        Self { name: Some(name.into()), ..self }
     }
 
     /// The URL of `path` on this server. `path` begins with a slash.
     pub fn join(&self, path: &str) -> Url {
-        let mut url = self.0.clone();
-        url.set_path(&format!("{}{path}", self.0.path().trim_end_matches('/')));
+        let mut url = self.url.clone();
+        url.set_path(&format!("{}{path}", self.url.path().trim_end_matches('/')));
         url
     }
 
     /// The scheme, `http` or `https`.
     pub fn scheme(&self) -> &str {
-        self.0.scheme()
+        self.url.scheme()
     }
 
     /// Whether the address is this machine, wherever the program runs.
     pub fn is_loopback(&self) -> bool {
-        is_loopback(&self.0)
+        is_loopback(&self.url)
     }
 
     /// Whether a token may be sent there, because no other machine on the way can read it.
     pub fn is_confidential(&self) -> bool {
-        self.0.scheme() == "https" || is_loopback(&self.0)
+        self.url.scheme() == "https" || is_loopback(&self.url)
     }
 }
 
 impl fmt::Display for ServerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(shown(&self.0).trim_end_matches('/'))
+        if let Some(name) = &self.name {
+            return f.write_str(name);
+        }
+        f.write_str(shown(&self.url).trim_end_matches('/'))
     }
 }
 

@@ -219,9 +219,9 @@ impl AdminClient {
         patience: Duration,
     ) -> Result<T, AdminError> {
         let request = self.http.to_server().request(method, url).header(ACCEPT, "application/json");
-        let sending = request.bearer_auth(self.token.expose()).send();
+        let sending = self.http.send(request.bearer_auth(self.token.expose()));
         let answered = tokio::time::timeout(patience, async {
-            let response = sending.await.map_err(|error| self.http.failure(&error))?;
+            let response = sending.await?;
             self.read(response).await
         });
         let answered = answered.await.unwrap_or(Err(Failure::Stalled { after: patience }));

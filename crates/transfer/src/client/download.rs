@@ -54,18 +54,20 @@ impl HttpClient {
     ) -> Result<Download, Failure> {
         let url = server.join(&v1::resource_path(id));
         let request = self.to_server().get(url).bearer_auth(secret.expose());
-        self.open(request, resume, &[secret.expose()]).await
+        self.open(request, |request| self.send(request), resume, &[secret.expose()]).await
     }
 
     /// Begins to download any file. Even with `resume` the answer may begin at 0: see [`Download::offset`].
     pub async fn open_file(&self, url: &Url, resume: Option<&Resume>) -> Result<Download, Failure> {
         let secrets: Vec<&str> = url.password().into_iter().chain(url.query()).collect();
-        self.open(self.to_web().get(url.clone()), resume, &secrets).await
+        let send = async |request: RequestBuilder| request.send().await.map_err(|error| self.failure(&error));
+        self.open(self.to_web().get(url.clone()), send, resume, &secrets).await
     }
 
     async fn open(
         &self,
         request: RequestBuilder,
+        send: impl AsyncFnOnce(RequestBuilder) -> Result<Response, Failure>,
         resume: Option<&Resume>,
         secrets: &[&str],
     ) -> Result<Download, Failure> {
@@ -76,7 +78,7 @@ impl HttpClient {
                 request.header(RANGE, format!("bytes={}-", resume.offset)).header(IF_RANGE, &resume.etag);
         }
         let patience = self.timeouts().connect + self.timeouts().stall;
-        let response = within(patience, request.send()).await?.map_err(|error| self.failure(&error))?;
+        let response = within(patience, send(request)).await??;
         match opened(response.status(), response.headers(), resume) {
             Some((representation, offset)) => {
                 Ok(Download { representation, offset, response, http: self.clone() })

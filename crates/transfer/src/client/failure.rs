@@ -80,6 +80,26 @@ pub enum Failure {
         /// How long the client waited.
         after: Duration,
     },
+    /// The carrier of the requests, such as the API server, refused or failed.
+    #[error("{why}")]
+    Way {
+        /// The carrier, its reason, and the next step, in words for the user.
+        why: String,
+        /// The status of its answer; `None` if it gave none.
+        status: Option<u16>,
+        /// Whether the same request may succeed a moment later.
+        is_transient: bool,
+        /// Whether the server may have taken the request all the same.
+        may_have_arrived: bool,
+    },
+    /// The API server gave no token for the upload.
+    #[error("{why}")]
+    NoToken {
+        /// Its reason, and the next step, in words for the user.
+        why: String,
+        /// Whether the same request may succeed a moment later.
+        is_transient: bool,
+    },
     /// The server answered with an error.
     #[error("{0}")]
     Answered(Answer),
@@ -109,6 +129,7 @@ impl Failure {
             | Self::Stalled { .. }
             | Self::NoAnswer { .. } => true,
             Self::Proxy(refusal) => refusal.is_transient(),
+            Self::Way { is_transient, .. } | Self::NoToken { is_transient, .. } => *is_transient,
             Self::Answered(answer) => matches!(answer.status, 408 | 429 | 502..=504),
             Self::UnknownIssuer
             | Self::WrongName { .. }
@@ -158,7 +179,7 @@ impl Failure {
                 "check the network in between and the server's log"
             }
             Self::Answered(answer) => return advice_on(answer),
-            Self::Unusable { .. } => return None,
+            Self::Unusable { .. } | Self::Way { .. } | Self::NoToken { .. } => return None,
             Self::Foreign { .. } => "check the address, its port, and whether it is http or https",
             Self::Redirected { .. } => "check the address",
         })

@@ -12,6 +12,7 @@ use rustls::ClientConfig;
 use super::address::shown;
 use super::answer::Answer;
 use super::failure::{Failure, classify};
+use super::way::{self, Way};
 use cloakroom_outbound::certificates::{TrustError, TrustedCertificates, client_config};
 use cloakroom_outbound::proxies::Proxies;
 use cloakroom_outbound::through::{proxy_to, through};
@@ -69,6 +70,8 @@ pub struct HttpClient {
     web: Client,
     proxies: Proxies,
     timeouts: Timeouts,
+    /// How requests reach the staging server; `None` for connections of this client's own.
+    way: Option<Arc<dyn Way>>,
     /// Whether the staging server has ever answered. Clones share it.
     has_answered: Arc<AtomicBool>,
 }
@@ -100,7 +103,17 @@ impl HttpClient {
             client.build().map_err(SetupError::Client)
         };
         let (server, web) = (client(Policy::none())?, client(web_policy())?);
-        Ok(Self { server, web, proxies, timeouts, has_answered: Arc::default() })
+        Ok(Self { server, web, proxies, timeouts, way: None, has_answered: Arc::default() })
+    }
+
+    /// Whether requests to the staging server go by another way than a connection to its address.
+    pub(super) fn has_way(&self) -> bool {
+        self.way.is_some()
+    }
+
+    /// The same client, whose requests to the staging server go by that way.
+    pub fn by(self, way: Arc<dyn Way>) -> Self {
+        Self { way: Some(way), has_answered: Arc::default(), ..self }
     }
 
     /// The time limits.
@@ -115,9 +128,16 @@ impl HttpClient {
 
     /// Sends a request to the staging server, and returns when the head of the answer is there.
     pub(super) async fn ask(&self, request: RequestBuilder) -> Result<Response, Failure> {
-        let response = request.send().await.map_err(|error| self.failure(&error))?;
+        let response = self.send(request).await?;
         self.has_answered.store(true, Ordering::Relaxed);
         Ok(response)
+    }
+
+    /// Sends a request to the staging server.
+    pub(super) async fn send(&self, request: RequestBuilder) -> Result<Response, Failure> {
+        let Some(way) = &self.way else { return request.send().await.map_err(|error| self.failure(&error)) };
+        let request = request.build().map_err(|error| self.failure(&error))?;
+        way::send(&**way, request).await
     }
 
     /// The failure that an unexpected answer is, without the request's `secrets`.

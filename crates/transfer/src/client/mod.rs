@@ -12,6 +12,8 @@ mod secret_file;
 mod stage;
 mod ticket;
 mod upload;
+mod upload_tokens;
+mod way;
 
 pub use address::{AddressError, ServerAddress, is_loopback, shown};
 pub use admin::{AdminClient, AdminError, Selection};
@@ -22,6 +24,8 @@ pub use http::{HttpClient, SetupError, Timeouts};
 pub use retry::{Bound, GivenUp, RetryNotice, RetryPolicy, Told, Tried};
 pub use secret_file::{AdminToken, SecretFileError, UploadToken, is_secret, read as read_secret};
 pub use stage::{StageError, StageObserver, StageRequest, Staged, TokenInClear};
+pub use upload_tokens::{Credential, UploadTokens};
+pub use way::{Body, Way};
 
 pub use cloakroom_outbound::certificates::{PemError, TrustError, TrustedCertificates, read_certificates};
 pub use reqwest::Url;

@@ -149,6 +149,7 @@ impl fmt::Display for RetryNotice {
                             "the staging server at {server} says: {answer}; trying again for up to {limit}"
                         )
                     }
+                    (Failure::NoToken { why, .. }, _) => write!(f, "{why}; trying again for up to {limit}"),
                     (_, Some(progress)) => write!(f, "{progress}; trying again for up to {limit}"),
                     _ => write!(
                         f,

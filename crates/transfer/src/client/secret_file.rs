@@ -124,6 +124,11 @@ impl UploadToken {
         read_token(path, setting).map(Self)
     }
 
+    /// A token that came in an answer; `None` if no header can carry it.
+    pub fn from_text(text: &str) -> Option<Self> {
+        is_secret(text).then(|| Self(text.to_owned()))
+    }
+
     /// The same for the content of a file that was read before, at least up to the length limit.
     pub fn of_file(bytes: &[u8], path: &Path, setting: &str) -> Result<Self, SecretFileError> {
         token_of(&text_of(bytes.to_vec(), path, setting)?, path, setting).map(Self)

@@ -14,8 +14,9 @@ use super::packing::Start;
 use super::retry::{Attempt, Retries, RetryNotice, RetryPolicy, Tried};
 use super::secret_file::UploadToken;
 use super::upload::{AttemptError, upload};
+use super::upload_tokens::UploadTokens;
 use crate::bundle::{PackError, PackPlan, Sources};
-use cloakroom_core::protocol::v1::Ticket;
+use cloakroom_core::protocol::v1::{self, Ticket};
 use cloakroom_core::resource::Owner;
 use cloakroom_core::size::format_size;
 use cloakroom_core::text::chain;
@@ -46,8 +47,10 @@ pub struct StageRequest {
     pub ttl: Option<SparkDuration>,
     /// How long the resource may stay without being downloaded; `None` leaves it to the server.
     pub unused_timeout: Option<SparkDuration>,
-    /// The upload token, if the server requires one.
+    /// The upload token, if one was given.
     pub token: Option<UploadToken>,
+    /// Tokens for a server that wants other ones, if no token was given.
+    pub tokens: Option<Arc<dyn UploadTokens>>,
     /// The files of the bundle.
     pub plan: Arc<PackPlan>,
     /// The sources of the files' bytes.
@@ -61,6 +64,26 @@ impl StageRequest {
             return Err(TokenInClear { server: self.server.clone() });
         }
         Ok(())
+    }
+
+    /// The source of the token, if the server has refused the token.
+    fn refused_tokens(&self, failure: &Failure) -> Option<&dyn UploadTokens> {
+        let is_refused = matches!(failure, Failure::Answered(answer) if answer.status == 401);
+        self.tokens.as_deref().filter(|_| is_refused)
+    }
+
+    /// Whether the server has refused the token, and there may be a better one.
+    async fn has_another_token(&self, failure: &Failure) -> bool {
+        match self.refused_tokens(failure) {
+            Some(tokens) => tokens.refused().await,
+            None => false,
+        }
+    }
+
+    /// Why the server has refused a token that the user has not given.
+    async fn about_refused(&self, failure: &Failure) -> Option<String> {
+        let told = self.refused_tokens(failure)?.about_refused().await?;
+        Some(format!("{failure}; {told}"))
     }
 }
 
@@ -113,6 +136,23 @@ pub enum StageError {
     /// The files could not be packed.
     #[error(transparent)]
     Pack(#[from] PackError),
+    /// The server would refuse the bundle for its size, because it comes through the API server.
+    #[error(
+        "the bundle is larger than {server} takes through the API server: at most {} (--max-proxied-size), and the jars and \
+         other files that are not compressed again have {}; name an address of the server that you reach{such_as}: --server, \
+         in a submission spark.kubernetes.resourceStagingServer.uri; or forward its port by kubectl port-forward",
+        format_size(*.most), format_size(*.stored)
+    )]
+    TooLargeForWay {
+        /// The staging server.
+        server: ServerAddress,
+        /// The largest bundle that it takes this way, in bytes.
+        most: u64,
+        /// At least so many bytes the bundle would have.
+        stored: u64,
+        /// An address, as the end of the advice to name one.
+        such_as: String,
+    },
     /// The server would refuse the bundle for its size.
     #[error(
         "the bundle is larger than {server} takes: at most {} (--max-resource-size), and the jars and other files that are \
@@ -167,6 +207,17 @@ pub enum StageError {
     },
 }
 
+impl Staged {
+    /// The same with a URL that begins with `base`, for a server that was asked by another address than its clients have.
+    pub fn at(mut self, base: &str) -> Self {
+        let url = format!("{}{}", base.trim_end_matches('/'), v1::resource_path(&self.ticket.resource_id));
+        let in_json = |url: &str| serde_json::Value::from(url).to_string();
+        self.json = self.json.replacen(&in_json(&self.ticket.url), &in_json(&url), 1);
+        self.ticket.url = url;
+        self
+    }
+}
+
 impl StageError {
     /// The message with other advice, for a caller that knows how the server was named.
     pub fn advised(&self, advice: impl FnOnce(&Failure) -> Option<String>) -> String {
@@ -215,11 +266,27 @@ impl HttpClient {
         loop {
             let began = Instant::now();
             let wait = match upload(self, request, Arc::clone(&observer), attempts.start, stop).await {
-                Ok(staged) => return Ok(Staged { may_be_twice: attempts.may_be_kept, ..staged }),
+                Ok(staged) => {
+                    if let Some(tokens) = &request.tokens {
+                        tokens.taken().await;
+                    }
+                    return Ok(Staged { may_be_twice: attempts.may_be_kept, ..staged });
+                }
                 Err(AttemptError::Failed { failure, sent_bytes, may_be_kept }) => {
+                    tokio::select! {
+                        biased;
+                        has_another = request.has_another_token(&failure) => if has_another {
+                            observer.retrying(None);
+                            continue;
+                        },
+                        () = stop.cancelled() => return Err(attempts.stopped(may_be_kept)),
+                    }
                     attempts.may_be_kept |= may_be_kept;
                     let archive_bytes = (!may_be_kept).then(|| request.plan.archive_bytes());
-                    let progress = how_far(&failure, sent_bytes, archive_bytes);
+                    let progress = match request.about_refused(&failure).await {
+                        Some(told) => Some(told),
+                        None => how_far(&failure, sent_bytes, archive_bytes),
+                    };
                     let (ended, has_answered) = (Instant::now(), self.has_answered());
                     let (failure, may_be_done) = (&failure, may_be_kept);
                     let attempt = Attempt { failure, began, ended, has_answered, may_be_done };
@@ -247,11 +314,16 @@ impl HttpClient {
             return Ok(());
         }
         let asked = timeout(LONGEST_QUESTION, self.server_info(&request.server)).await;
-        let most = asked.ok().and_then(Result::ok).and_then(|info| info.max_resource_size);
-        match most.filter(|most| stored > *most) {
-            Some(most) => Err(StageError::TooLarge { server: request.server.clone(), most, stored }),
-            None => Ok(()),
+        let Some(info) = asked.ok().and_then(Result::ok) else { return Ok(()) };
+        let server = request.server.clone();
+        if let Some(most) = info.max_resource_size.filter(|most| stored > *most) {
+            return Err(StageError::TooLarge { server, most, stored });
         }
+        if let Some(most) = info.max_proxied_size.filter(|most| self.has_way() && stored > *most) {
+            let such_as = info.public_url.map(|url| format!(", such as {url}")).unwrap_or_default();
+            return Err(StageError::TooLargeForWay { server, most, stored, such_as });
+        }
+        Ok(())
     }
 
     /// Releases the resource with the wrong bytes, and makes the error.

@@ -10,11 +10,11 @@ use super::answer::{bounded_body, has_content_type};
 use super::failure::Failure;
 use super::http::HttpClient;
 use super::packing::{Packed, Packing, Start};
-use super::secret_file::UploadToken;
 use super::stage::{StageObserver, StageRequest, Staged};
+use super::upload_tokens::Credential;
 use crate::bundle::PackError;
 use cloakroom_core::protocol::v1::Ticket;
-use cloakroom_core::protocol::{BUNDLE_CONTENT_TYPE, digest, v1};
+use cloakroom_core::protocol::{BUNDLE_CONTENT_TYPE, CLAIMED_USER, digest, v1};
 use cloakroom_core::text;
 
 /// The reason why one attempt failed.
@@ -61,12 +61,19 @@ pub(super) async fn upload(
     start: Start,
     stop: &CancellationToken,
 ) -> Result<Staged, AttemptError> {
+    let credential = tokio::select! {
+        credential = credential(request) => credential?,
+        () = stop.cancelled() => return Err(AttemptError::Stopped { may_be_kept: false }),
+    };
     let url = upload_url(request);
     let (plan, sources) = (Arc::clone(&request.plan), Arc::clone(&request.sources));
     let (packing, body) = Packing::start(plan, sources, Arc::clone(&observer), start);
     let mut post = http.to_server().post(url).header(CONTENT_TYPE, BUNDLE_CONTENT_TYPE).body(body);
-    if let Some(token) = &request.token {
+    if let Some(Credential { token, user }) = &credential {
         post = post.bearer_auth(token.expose());
+        if let Some(user) = user {
+            post = post.header(CLAIMED_USER, user.as_bytes());
+        }
     }
     let answered = tokio::select! {
         answered = http.ask(post) => answered,
@@ -76,7 +83,7 @@ pub(super) async fn upload(
     match answered {
         Ok(response) if response.status().is_success() => accepted(response, packing).await,
         Ok(response) => {
-            let secrets: Vec<&str> = request.token.iter().map(UploadToken::expose).collect();
+            let secrets: Vec<&str> = credential.iter().map(|shown| shown.token.expose()).collect();
             // A refusal may come while the body is still being sent. It is read to its end before packing stops, because
             // stopping breaks the connection.
             let failure = http.answered(response, &secrets).await;
@@ -84,6 +91,16 @@ pub(super) async fn upload(
         }
         Err(failure) => Err(aborted(failure, packing).await),
     }
+}
+
+/// The credential of this attempt; `None` if no token is needed, as far as is known.
+async fn credential(request: &StageRequest) -> Result<Option<Credential>, AttemptError> {
+    if let Some(token) = &request.token {
+        return Ok(Some(Credential { token: token.clone(), user: None }));
+    }
+    let Some(tokens) = &request.tokens else { return Ok(None) };
+    let failed = |failure| AttemptError::Failed { failure, sent_bytes: 0, may_be_kept: false };
+    tokens.credential().await.map_err(failed)
 }
 
 async fn aborted(failure: Failure, packing: Packing) -> AttemptError {
@@ -99,6 +116,7 @@ async fn aborted(failure: Failure, packing: Packing) -> AttemptError {
 fn is_about_the_answer(failure: &Failure) -> bool {
     match failure {
         Failure::Answered(answer) => answer.code.is_none() && matches!(answer.status, 502 | 504),
+        Failure::Way { may_have_arrived, .. } => *may_have_arrived,
         other => other.is_interruption(),
     }
 }

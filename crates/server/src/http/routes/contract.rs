@@ -17,7 +17,8 @@ use cloakroom_core::protocol::{HEALTHZ, READYZ, REQUEST_ID};
     info(
         title = "cloakroom",
         description = "A resource staging server for Kubernetes: hand a bundle in, get a ticket, show the ticket, \
-                       get the bundle. Errors are application/problem+json with a stable code."
+                       get the bundle. Errors are application/problem+json with a stable code. Where a proxy keeps \
+                       Authorization for itself, X-Cloakroom-Authorization takes its place."
     ),
     paths(health::healthz, health::readyz, contract),
     tags(
@@ -48,7 +49,7 @@ pub(super) async fn contract() -> Json<utoipa::openapi::OpenApi> {
     Json(super::openapi())
 }
 
-/// The secrets of requests, which are all sent in `Authorization`.
+/// The secrets of requests, which are all sent in `Authorization`, or in the header that takes its place.
 struct Secrets;
 
 impl utoipa::Modify for Secrets {

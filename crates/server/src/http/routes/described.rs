@@ -82,7 +82,7 @@ impl IntoResponses for UploadRefusals {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         let answers = [
             ("401", "unauthorized: no upload token, or the wrong one"),
-            ("403", "forbidden: the user may not create pods in the owner's namespace"),
+            ("403", "forbidden: the user may not stage in the owner's namespace"),
             ("408", "too-slow"),
             ("413", "too-large"),
             ("503", "overloaded, authorization-unavailable, not-writable"),

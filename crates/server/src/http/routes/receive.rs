@@ -4,13 +4,17 @@ use std::error::Error;
 use std::mem;
 use std::time::Duration;
 
-use axum::body::{Body, Bytes};
+use axum::body::{Body, Bytes, HttpBody as _};
+use axum::http::HeaderMap;
 use http_body_util::BodyExt as _;
 use tokio::time::sleep;
 
 use crate::http::body::too_slow;
 use crate::http::error::ApiError;
+use crate::http::state::Settings;
+use cloakroom_core::protocol::FORWARDED_URI;
 use cloakroom_core::protocol::problem::Code;
+use cloakroom_core::size::format_size;
 use cloakroom_core::text::chain;
 use cloakroom_storage::Upload;
 
@@ -25,14 +29,22 @@ const REST: Duration = Duration::from_millis(20);
 /// A body that is being received.
 pub(super) struct Receiver {
     body: Body,
+    /// How many bytes may still come.
+    room: Option<ProxiedRoom>,
     /// Tiny frames, and bytes of all frames, since the last count of [`FRAMES`] tiny ones.
     tiny: usize,
     bytes: usize,
 }
 
 impl Receiver {
-    pub(super) fn new(body: Body) -> Self {
-        Self { body, tiny: 0, bytes: 0 }
+    /// Refuses a body that is announced as too large for its way. If it turns out to be too large, it is refused in the
+    /// middle.
+    pub(super) fn new(body: Body, headers: &HeaderMap, settings: &Settings) -> Result<Self, ApiError> {
+        let room = ProxiedRoom::of(headers, settings);
+        if let Some(room) = &room {
+            room.check(body.size_hint().lower())?;
+        }
+        Ok(Self { body, room, tiny: 0, bytes: 0 })
     }
 
     /// The next bytes; `None` at the end. It is an error if the body breaks off, or the server ends the upload.
@@ -53,6 +65,9 @@ impl Receiver {
         let frame = frame.map_err(|error| receive_error(&error, received()))?;
         // Trailers have no meaning here, so a trailer counts as no bytes.
         let bytes = frame.into_data().unwrap_or_default();
+        if let Some(room) = &mut self.room {
+            room.take(bytes.len() as u64)?;
+        }
         if self.is_rest_due(bytes.len()) {
             sleep(REST).await;
         }
@@ -68,6 +83,41 @@ impl Receiver {
         }
         self.tiny = 0;
         mem::take(&mut self.bytes) < ENOUGH
+    }
+}
+
+/// The room of a body that comes through Kubernetes' API server, whose other users should not notice it.
+struct ProxiedRoom {
+    most: u64,
+    left: u64,
+}
+
+impl ProxiedRoom {
+    /// `None` for a body that comes another way. The API server replaces this header if a client sends it.
+    fn of(headers: &HeaderMap, settings: &Settings) -> Option<Self> {
+        let uri = headers.get(FORWARDED_URI)?.to_str().ok()?;
+        let is_proxied = uri.starts_with("/api/v1/namespaces/") && uri.contains("/proxy/");
+        is_proxied.then_some(Self { most: settings.max_proxied_size, left: settings.max_proxied_size })
+    }
+
+    fn check(&self, bytes: u64) -> Result<(), ApiError> {
+        if bytes <= self.left {
+            return Ok(());
+        }
+        let most = format_size(self.most);
+        Err(ApiError::new(
+            Code::TooLarge,
+            format!(
+                "a bundle that comes through the API server has at most {most} (--max-proxied-size): send it to an address of \
+                 this server"
+            ),
+        ))
+    }
+
+    fn take(&mut self, bytes: u64) -> Result<(), ApiError> {
+        self.check(bytes)?;
+        self.left -= bytes;
+        Ok(())
     }
 }
 
@@ -94,7 +144,7 @@ mod tests {
 
     /// How many rests there are in this number of frames, which have these lengths in turn.
     fn rests(frames: usize, lengths: &[usize]) -> usize {
-        let mut receiver = Receiver::new(Body::empty());
+        let mut receiver = Receiver { body: Body::empty(), room: None, tiny: 0, bytes: 0 };
         lengths.iter().cycle().take(frames).filter(|length| receiver.is_rest_due(**length)).count()
     }
 

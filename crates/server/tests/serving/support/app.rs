@@ -86,6 +86,8 @@ impl Default for Options {
                     max_unused: Duration::from_hours(24 * 7),
                 },
                 public_url: None,
+                internal_url: None,
+                max_proxied_size: 512 << 20,
                 fetch_image: None,
                 trusted_proxies: TrustedProxies::default(),
                 serves_tls: false,

@@ -25,12 +25,17 @@ pub(super) enum Entry {
 }
 
 impl Entry {
+    /// The local files of the entry.
+    pub fn locals(&self) -> &[PathBuf] {
+        match self {
+            Self::Local { files, .. } => files,
+            _ => &[],
+        }
+    }
+
     /// The first local file of the entry.
     pub fn local(&self) -> Option<&Path> {
-        match self {
-            Self::Local { files, .. } => files.first().map(PathBuf::as_path),
-            _ => None,
-        }
+        self.locals().first().map(PathBuf::as_path)
     }
 }
 

@@ -6,7 +6,6 @@ mod entries;
 mod file_names;
 mod holders;
 mod local_files;
-mod no_way;
 mod places;
 pub(super) mod small_files;
 mod source;
@@ -19,12 +18,12 @@ use super::facts::Kind;
 use super::machine::Machine;
 use crate::drawn::Drawn;
 use crate::file_copy::FileCopy;
+use crate::server_place::ServerPlace;
 use cloakroom_core::text::chain;
-use cloakroom_spark::keys::{JARS, SERVER_URI, UPLOAD_PATH};
+use cloakroom_spark::keys::{JARS, UPLOAD_PATH};
 use cloakroom_spark::{MainResource, SparkConf, keys};
 use cloakroom_transfer::bundle::{PackPlan, PlannedFile};
 use entries::{Entry, List, Reader};
-use no_way::no_way;
 use places::{Folders, Places};
 /// The application as messages name it, and its place beside the lists.
 const APPLICATION: &str = "the application";
@@ -46,6 +45,8 @@ pub(super) struct Dependencies {
     pub files: Option<PackPlan>,
     /// Files for the secret, each with its name there.
     pub small_files: Vec<(PathBuf, String)>,
+    /// The refusal if the default server cannot be reached. `None` if a server is named or none is needed.
+    pub no_way: Option<Box<PlanError>>,
     /// Addresses that the init-container fetches. They may be secrets.
     pub remote_jars: Vec<String>,
     pub remote_files: Vec<String>,
@@ -75,10 +76,12 @@ enum Way {
     InSecret,
 }
 
-/// Finds every file of this machine, and decides where it goes. Copies and sends nothing.
+/// Finds every file of this machine, and decides where it goes. Copies and sends nothing. If `is_staged`, every file goes
+/// to a server.
 pub(super) fn resolve(
     conf: &SparkConf,
     resource: &MainResource,
+    is_staged: bool,
     machine: Machine,
     drawn: &Drawn,
     warnings: &mut Vec<String>,
@@ -86,13 +89,17 @@ pub(super) fn resolve(
     let fetches_remote = conf.read(&keys::CLOAKROOM_FETCH_REMOTE)?.unwrap_or_default();
     let mut lists = Reader { conf, machine, fetches_remote }.read(resource)?;
     let is_java = matches!(resource, MainResource::Java(_));
-    let way = way(conf, &lists, warnings);
     let mut dependencies = Dependencies::default();
+    let mut way = way(conf, is_staged, &lists, warnings);
+    if way == Way::InSecret {
+        // Files that fit into a secret need no server. All others go to the default one.
+        let jars = refuse_jars(&lists, is_java, machine);
+        if let Err(no_way) = jars.and_then(|()| small_files::refuse_large(&lists, machine)) {
+            (way, dependencies.no_way) = (Way::Staged, Some(Box::new(no_way)));
+        }
+    }
     if way == Way::Copied {
         dependencies.uploads = copies::place(&mut lists, is_java, conf, machine, drawn)?;
-    }
-    if way == Way::InSecret {
-        refuse_jars(&lists, is_java, machine)?;
     }
     let folders = folders(conf, way)?;
     let places = places::place(&mut lists, is_java, &folders)?;
@@ -100,19 +107,20 @@ pub(super) fn resolve(
     dependencies.resource = resource_of(entries, resource);
     dependencies.lists = lists.iter().filter_map(|list| Some((list.key, list.changed()?))).collect();
     dependencies.small_files = places.hand_over(way, &mut dependencies, machine, warnings)?;
-    small_files::check(&dependencies.small_files, machine.facts)?;
+    small_files::check(&dependencies.small_files)?;
     Ok(dependencies)
 }
 
-fn way(conf: &SparkConf, lists: &[List], warnings: &mut Vec<String>) -> Way {
-    let (has_server, has_path) = (conf.contains(&SERVER_URI), conf.contains(&UPLOAD_PATH));
-    if has_server && has_path && lists.iter().any(List::has_local) {
+fn way(conf: &SparkConf, is_staged: bool, lists: &[List], warnings: &mut Vec<String>) -> Way {
+    let (server, has_path) = (ServerPlace::setting(conf), conf.contains(&UPLOAD_PATH));
+    let is_staged = is_staged || server.is_some();
+    if is_staged && has_path && lists.iter().any(List::has_local) {
+        let of = server.map(|server| format!(" of `{server}`")).unwrap_or_default();
         warnings.push(format!(
-            "files of this machine are staged through the server of `{}`; `{UPLOAD_PATH}` is not used",
-            &SERVER_URI
+            "files of this machine are staged through the server{of}; `{UPLOAD_PATH}` is not used"
         ));
     }
-    match (has_server, has_path) {
+    match (is_staged, has_path) {
         (true, _) => Way::Staged,
         (false, true) => Way::Copied,
         (false, false) => Way::InSecret,
@@ -137,7 +145,7 @@ fn refuse_jars(lists: &[List], is_java: bool, machine: Machine) -> Result<(), Pl
         Some((place, file)) => {
             let file =
                 file.strip_prefix(&machine.submitter.working_folder).unwrap_or(file).display().to_string();
-            Err(PlanError::LocalFile { place, file, problem: no_way("") })
+            Err(PlanError::NoWay { place, file, why: String::new() })
         }
         None => Ok(()),
     }

@@ -1,11 +1,13 @@
 //! Small files without a staging server. They travel in a secret, as in kubespark.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::no_way::no_way;
+use super::entries::{Entry, List};
 use crate::plan::error::PlanError;
 use crate::plan::facts::{Facts, Kind};
 use crate::plan::folder;
+use crate::plan::machine::Machine;
 use cloakroom_core::size::format_size;
 
 /// The mount path of the secret in the driver.
@@ -21,9 +23,28 @@ pub(in crate::plan) struct SmallFile {
     pub bytes: Vec<u8>,
 }
 
-/// Refuses files that are too large together, or cannot have their names.
-pub(super) fn check(files: &[(PathBuf, String)], facts: &Facts) -> Result<(), PlanError> {
-    let mut total = 0;
+/// Refuses files that are too large together.
+pub(super) fn refuse_large(lists: &[List], machine: Machine) -> Result<(), PlanError> {
+    let (mut total, mut seen) = (0, BTreeSet::new());
+    for path in lists.iter().flat_map(|list| &list.entries).flat_map(Entry::locals) {
+        if !seen.insert(path) {
+            continue;
+        }
+        total += match machine.facts.kind(path) {
+            Ok(Kind::File { size_bytes, .. }) => *size_bytes,
+            // It is refused where it is placed or read.
+            Ok(Kind::Folder | Kind::Special) | Err(_) => 0,
+        };
+        if total > MOST_BYTES {
+            let why = format!(" (without a server at most {} travel in a secret)", format_size(MOST_BYTES));
+            return Err(PlanError::NoWay { place: PLACE, file: path.display().to_string(), why });
+        }
+    }
+    Ok(())
+}
+
+/// Refuses files that cannot have their names.
+pub(super) fn check(files: &[(PathBuf, String)]) -> Result<(), PlanError> {
     for (path, name) in files {
         // Kubernetes reserves such names in volumes (`validateLocalNonReservedPath`).
         if name.starts_with("..") {
@@ -32,17 +53,6 @@ pub(super) fn check(files: &[(PathBuf, String)], facts: &Facts) -> Result<(), Pl
                  rename it"
             );
             return Err(refuse(path, problem));
-        }
-        total += match facts.kind(path).map_err(|error| refuse(path, folder::unreadable(&error)))? {
-            Kind::File { size_bytes, .. } => *size_bytes,
-            Kind::Folder | Kind::Special => 0,
-        };
-        if total > MOST_BYTES {
-            let most = format_size(MOST_BYTES);
-            return Err(refuse(
-                path,
-                no_way(&format!(" (without a server at most {most} travel in a secret)")),
-            ));
         }
     }
     Ok(())

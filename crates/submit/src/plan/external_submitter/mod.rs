@@ -24,7 +24,7 @@ use super::machine::Machine;
 use super::names::Names;
 use super::needs::Needs;
 use super::parts::executor_template;
-use super::request::{Asking, Question};
+use super::request::{Answer, Asking, Question};
 use super::stage_plan::stage_plan;
 use super::submitter::Submitter;
 use super::{aliases, checks, source};
@@ -159,7 +159,7 @@ impl<'a> Begun<'a> {
             add_to_jars(&mut conf, uri)?;
         }
         let resource = resource(request);
-        let dependencies = dependencies::resolve(&conf, &resource, machine, drawn, &mut warnings)?;
+        let dependencies = dependencies::resolve(&conf, &resource, true, machine, drawn, &mut warnings)?;
         Ok(Self { request, conf, resource, names, namespace, dependencies, warnings })
     }
 
@@ -208,13 +208,10 @@ impl Gathered<'_> {
 }
 
 /// Checks everything that is to be staged, makes the templates, and merges them into the application's file.
-/// `advertised` is the staging server's answer, if there was a question.
-pub fn hand_over(
-    gathered: Gathered<'_>,
-    advertised: Option<String>,
-) -> Result<ExternalSubmission, PlanError> {
+/// `answer` is the staging server's, if there was a question.
+pub fn hand_over(gathered: Gathered<'_>, answer: Option<Answer>) -> Result<ExternalSubmission, PlanError> {
     let request = gathered.begun.request;
-    let mut external = templates(gathered, advertised)?;
+    let mut external = templates(gathered, answer)?;
     if let Some(staging) = &mut external.staging {
         (staging.ttl, staging.unused_timeout) = (request.ttl, request.unused_timeout);
     }
@@ -223,10 +220,12 @@ pub fn hand_over(
     Ok(external)
 }
 
-fn templates(gathered: Gathered<'_>, advertised: Option<String>) -> Result<ExternalSubmission, PlanError> {
+fn templates(gathered: Gathered<'_>, answer: Option<Answer>) -> Result<ExternalSubmission, PlanError> {
     let Gathered { begun, mut init, main_class, driver, executor } = gathered;
-    let Begun { request, conf, resource, names, namespace, dependencies, warnings } = begun;
-    init.set_image(advertised)?;
+    let Begun { request, conf, resource, names, namespace, dependencies, mut warnings } = begun;
+    if let Some(answer) = answer {
+        warnings.extend(init.answered(answer)?);
+    }
     let owner = match &request.owner {
         Some(owner) => owner.clone(),
         None => owner_by_label(&namespace, &names.app_id)?,

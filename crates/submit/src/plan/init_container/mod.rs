@@ -13,7 +13,7 @@ use super::download_folders::folders;
 use super::error::PlanError;
 use super::machine::Machine;
 use super::names::{APP_ID_LABEL, Names};
-use super::request::{Asking, Question};
+use super::request::{Answer, Asking, Question};
 use crate::advice::Named;
 use cloakroom_spark::{SettingError, SparkConf, keys};
 
@@ -38,6 +38,7 @@ pub(super) struct InitContainer {
     pub server: Option<StagingServer>,
     /// Whether executors get the init-container too (`executorStaging=init`).
     pub for_executors: bool,
+    may_ask: bool,
 }
 
 impl InitContainer {
@@ -68,20 +69,27 @@ impl InitContainer {
             has_files: dependencies.files.is_some(),
             is_secret: !(dependencies.remote_jars.is_empty() && dependencies.remote_files.is_empty()),
         };
-        Ok(Some(Self { image, jars, files, objects, server, for_executors }))
+        let may_ask = asking != Asking::Preview;
+        Ok(Some(Self { image, jars, files, objects, server, for_executors, may_ask }))
     }
 
-    /// The question to the server: which image it advertises. There is one only if no setting names the image.
+    /// The question to the server, if something is known by the server alone: the image, or its address for pods.
     pub fn question(&self) -> Option<Question> {
-        self.server.as_ref().filter(|_| self.image.is_none()).map(StagingServer::question)
+        let server = self.server.as_ref().filter(|server| self.image.is_none() || server.is_behind_service());
+        server.filter(|_| self.may_ask).map(StagingServer::question)
     }
 
-    /// Sets the image that the server advertises. It has no effect if a setting names the image.
-    pub fn set_image(&mut self, advertised: Option<String>) -> Result<(), PlanError> {
-        if let (None, Some(server)) = (&self.image, &mut self.server) {
-            self.image = Some(server.image(advertised)?);
+    /// Takes the server's answer, and may return a warning. A setting that names the image wins over the answer.
+    pub fn answered(&mut self, answer: Answer) -> Result<Option<String>, PlanError> {
+        let Some(server) = &mut self.server else { return Ok(None) };
+        let said = answer.image.clone();
+        let warning = server.answered(answer);
+        let properties = server.properties().into_iter().map(|(key, value)| (key.to_owned(), value));
+        self.objects.properties.extend(properties);
+        if self.image.is_none() {
+            self.image = Some(server.image(said)?);
         }
-        Ok(())
+        Ok(warning)
     }
 }
 
@@ -96,9 +104,10 @@ fn server(
     if !dependencies.are_staged() {
         return Ok(None);
     }
-    let mut server = StagingServer::read(conf, machine, warnings)?;
-    if let Asking::Allowed { attempts } = asking {
-        server.policy.attempts = attempts;
+    let mut server = StagingServer::read(conf, machine, dependencies.no_way.clone(), warnings)?;
+    match asking {
+        Asking::Allowed { attempts } => server.policy.attempts = attempts,
+        Asking::Preview => warnings.extend(server.unasked_address()),
     }
     Ok(Some(server))
 }
@@ -124,7 +133,7 @@ fn image(
         Asking::Preview => {
             warnings.push(format!(
                 "the init-container's image is what {} says, which a dry run does not ask: set `{}` to see it",
-                server.address,
+                server.place,
                 keys::INIT_CONTAINER_IMAGE
             ));
             Ok(Some(ADVERTISED.to_owned()))

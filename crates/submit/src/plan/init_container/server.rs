@@ -7,7 +7,10 @@ use crate::advice::Named;
 use crate::plan::error::PlanError;
 use crate::plan::folder;
 use crate::plan::machine::Machine;
-use crate::plan::request::Question;
+use crate::plan::request::{Answer, Question};
+use crate::server_place::{ServerPlace, ServerService};
+use crate::uploader::Uploader;
+use cloakroom_core::resource::is_dns_subdomain;
 use cloakroom_core::text::chain;
 use cloakroom_spark::keys::Key;
 use cloakroom_spark::{DependencyUri, SettingError, SparkConf, keys, trust_store_to_pem};
@@ -38,16 +41,22 @@ const INTERNAL: TrustKeys = TrustKeys {
 
 /// The staging server that files go to.
 pub(in crate::plan) struct StagingServer {
-    pub address: ServerAddress,
+    pub place: ServerPlace,
     pub token: Option<UploadToken>,
+    /// The account whose tokens the server may want, if no token is given.
+    pub uploader: Option<Uploader>,
     /// How long to wait for a server that does not answer.
     pub policy: RetryPolicy,
     /// Where the user has named the server, for advice in messages.
     pub named: Named,
     /// Certificates that this machine trusts in addition to the system's.
     pub trusted: TrustedCertificates,
+    /// Its address for pods.
     internal: String,
+    /// Whether that address is computed, and the server may correct it.
+    is_computed: bool,
     trust_of_pods: Trust,
+    no_way: Option<Box<PlanError>>,
 }
 
 /// The certificates that pods trust in addition to their image's.
@@ -73,47 +82,97 @@ impl StagingServer {
             .any(|read| *read == *key)
     }
 
-    pub fn read(conf: &SparkConf, machine: Machine, warnings: &mut Vec<String>) -> Result<Self, PlanError> {
-        let address = |key: &str| {
-            let text = conf.get(key).unwrap_or_default();
-            ServerAddress::parse(text).map_err(|error| conf.refuse(key, error.to_string()))
+    /// `no_way` is the refusal of a file that needs this server, if it is the default one.
+    pub fn read(
+        conf: &SparkConf,
+        machine: Machine,
+        no_way: Option<Box<PlanError>>,
+        warnings: &mut Vec<String>,
+    ) -> Result<Self, PlanError> {
+        let place = ServerPlace::of(conf)?;
+        warnings.extend(ServerPlace::warning(conf));
+        let given = internal(conf, warnings)?;
+        let is_computed = given.is_none() && matches!(place, ServerPlace::Service(_));
+        let internal = match (given, &place) {
+            (Some(internal), _) => internal,
+            (None, ServerPlace::Address(outer)) if outer.is_loopback() => {
+                return Err(conf.refuse(&keys::SERVER_URI, unreachable_for_pods(outer)).into());
+            }
+            (None, ServerPlace::Address(outer)) => outer.to_string(),
+            (None, ServerPlace::Service(service)) => service.url_of_pods(),
         };
-        let outer = address(&keys::SERVER_URI)?;
-        let internal = if conf.contains(&keys::SERVER_INTERNAL_URI) {
-            let internal = address(&keys::SERVER_INTERNAL_URI)?;
-            warnings.extend(internal.is_loopback().then(|| of_loopback(&internal)));
-            internal
-        } else if outer.is_loopback() {
-            return Err(conf.refuse(&keys::SERVER_URI, unreachable_for_pods(&outer)).into());
-        } else {
-            outer.clone()
-        };
+        let token = token(conf, machine)?;
+        let uploader = if token.is_none() { uploader(conf, &place)? } else { None };
         Ok(Self {
-            address: outer,
-            token: token(conf, machine)?,
-            policy: policy(conf)?,
+            token,
+            uploader,
+            policy: policy(conf, &place)?,
             named: Named::of(conf),
-            trusted: trust_of_this_machine(conf, machine, warnings)?,
-            internal: internal.to_string(),
+            trusted: trust_of_this_machine(conf, &place, machine, warnings)?,
             trust_of_pods: trust_of_pods(conf, machine)?,
+            place,
+            internal,
+            is_computed,
+            no_way,
         })
     }
 
-    /// The question for the init-container's image.
-    pub fn question(&self) -> Question {
-        let (server, trusted) = (self.address.clone(), self.trusted.clone());
-        Question { server, policy: self.policy, named: self.named, trusted }
+    /// Whether the way to the server is not known yet.
+    pub fn is_behind_service(&self) -> bool {
+        matches!(self.place, ServerPlace::Service(_))
     }
 
-    /// The image in the server's answer. A server that has answered once is waited for longer from then on.
-    pub fn image(&mut self, said: Option<String>) -> Result<String, PlanError> {
+    /// A warning for a dry run, which shows an address that the server may correct.
+    pub fn unasked_address(&self) -> Option<String> {
+        self.is_computed.then(|| {
+            format!(
+                "pods would fetch from {}, unless {} has TLS or names another address, which a dry run does not ask",
+                self.internal, self.place
+            )
+        })
+    }
+
+    /// The question to the server.
+    pub fn question(&self) -> Question {
+        Question {
+            server: self.place.clone(),
+            policy: self.policy,
+            named: self.named,
+            trusted: self.trusted.clone(),
+            no_way: self.no_way.clone(),
+        }
+    }
+
+    /// Takes the server's answer, and may return a warning. A server that has answered once is waited for longer from then
+    /// on.
+    pub fn answered(&mut self, answer: Answer) -> Option<String> {
         self.policy = self.policy.answered();
+        self.uploader = self.uploader.take().and_then(|it| it.answered(answer.upload_auth.as_ref()));
+        let (service, for_pods) = answer.found?;
+        let warning = if !self.is_computed {
+            None
+        } else if for_pods.is_loopback() {
+            Some(of_loopback(&format!("the address for pods that {service} has (--internal-url)"), &for_pods))
+        } else if for_pods.scheme() == "https" && matches!(self.trust_of_pods, Trust::Default) {
+            Some(of_unknown_issuer(&service, &for_pods))
+        } else {
+            None
+        };
+        if self.is_computed {
+            self.internal = for_pods.to_string();
+        }
+        self.place = ServerPlace::Service(service);
+        warning
+    }
+
+    /// The image in the server's answer.
+    pub fn image(&self, said: Option<String>) -> Result<String, PlanError> {
         said.ok_or_else(|| {
-            let why = format!(
-                ", or start the server of {} with --fetch-image (at {} it has none)",
-                self.named.address(),
-                self.address
-            );
+            let server = match &self.place {
+                ServerPlace::Address(_) => format!("the server of {}", self.named.address()),
+                ServerPlace::Service(_) => "the server".to_owned(),
+            };
+            let why = format!(", or start {server} with --fetch-image (at {} it has none)", self.place);
             PlanError::NoInitImage { named: self.named, why }
         })
     }
@@ -140,11 +199,29 @@ impl StagingServer {
     }
 }
 
+/// The server's address for pods, if a setting has it.
+fn internal(conf: &SparkConf, warnings: &mut Vec<String>) -> Result<Option<String>, SettingError> {
+    let key = &keys::SERVER_INTERNAL_URI;
+    let Some(text) = conf.get(key) else { return Ok(None) };
+    let internal = ServerAddress::parse(text).map_err(|error| conf.refuse(key, error.to_string()))?;
+    warnings.extend(internal.is_loopback().then(|| of_loopback(&format!("`{key}`"), &internal)));
+    Ok(Some(internal.to_string()))
+}
+
 /// A warning, and no refusal: such an address is right for a pod with `hostNetwork` on the server's own node.
-fn of_loopback(internal: &ServerAddress) -> String {
+fn of_loopback(named: &str, internal: &ServerAddress) -> String {
     format!(
-        "`{}` is {internal}, which a pod takes for itself: set it to an address of the server that pods reach",
-        keys::SERVER_INTERNAL_URI
+        "{named} is {internal}, which a pod takes for itself: set it to an address of the server that pods reach"
+    )
+}
+
+/// A warning, and no refusal: the image may have the CA.
+fn of_unknown_issuer(service: &ServerService, internal: &ServerAddress) -> String {
+    format!(
+        "pods fetch from {internal}, and trust only the CAs of the init-container's image: if none of them has signed the \
+         certificate of {service}, set `{}=true` and `{}=FILE`, or CLOAKROOM_CA_FILE",
+        keys::INTERNAL_TLS_ENABLED,
+        keys::INTERNAL_TLS_CLIENT_CERT_PEM
     )
 }
 
@@ -180,9 +257,24 @@ impl TrustKeys {
 }
 
 /// The setting's limit, which counts whether or not the server has answered before, else the default.
-fn policy(conf: &SparkConf) -> Result<RetryPolicy, SettingError> {
+fn policy(conf: &SparkConf, place: &ServerPlace) -> Result<RetryPolicy, SettingError> {
     let limit = conf.read(&keys::CLOAKROOM_RETRY_TIMEOUT)?;
-    Ok(limit.map(RetryPolicy::within).unwrap_or_default())
+    Ok(match (limit, place) {
+        (Some(limit), _) => RetryPolicy::within(limit),
+        (None, ServerPlace::Address(_)) => RetryPolicy::default(),
+        (None, ServerPlace::Service(_)) => ServerService::policy(),
+    })
+}
+
+/// The account whose tokens are requested, if the server's namespace is known.
+fn uploader(conf: &SparkConf, place: &ServerPlace) -> Result<Option<Uploader>, SettingError> {
+    let key = &keys::CLOAKROOM_UPLOAD_SERVICE_ACCOUNT;
+    let account = conf.get(key);
+    if account.is_some_and(|account| !is_dns_subdomain(account)) {
+        let problem = "it must be the name of a service account: at most 253 characters of a-z, 0-9, - and .";
+        return Err(conf.refuse(key, problem));
+    }
+    Ok(place.namespace(conf)?.map(|namespace| Uploader::to_server_in(&namespace, account)))
 }
 
 /// The upload token of the file that the setting names.
@@ -191,6 +283,14 @@ fn token(conf: &SparkConf, machine: Machine) -> Result<Option<UploadToken>, Sett
     let Some(path) = conf.get(key) else { return Ok(None) };
     if path.trim().is_empty() {
         return Err(conf.refuse(key, "it is empty: name the file that the token is in, or leave it out"));
+    }
+    if !ServerPlace::may_have_token(conf) {
+        let problem = format!(
+            "the token goes only to a server that is named: set `{}` (or CLOAKROOM_SERVER_NAMESPACE) to its namespace, or \
+             leave this out",
+            keys::CLOAKROOM_SERVER_NAMESPACE
+        );
+        return Err(conf.refuse(key, problem));
     }
     let path = machine.path(path);
     let bytes = machine.read(&path).map_err(|error| conf.refuse(key, folder::unreadable(&error)))?;
@@ -225,6 +325,7 @@ fn certificates(
 /// Certificates that this machine trusts. Without `enabled`, a certificate has no effect, as for the init-container.
 fn trust_of_this_machine(
     conf: &SparkConf,
+    place: &ServerPlace,
     machine: Machine,
     warnings: &mut Vec<String>,
 ) -> Result<TrustedCertificates, SettingError> {
@@ -241,6 +342,10 @@ fn trust_of_this_machine(
         DependencyUri::parse(text).map_err(|error| refuse(error.to_string()))?
     {
         return certificates(conf, &OUTER.certificate, &machine.path(file.whole_path()), machine);
+    }
+    // Such a server may need none: then the setting is for pods.
+    if matches!(place, ServerPlace::Service(_)) {
+        return Ok(TrustedCertificates::default());
     }
     Err(refuse(format!(
         "it must be a file of this machine, which stages the files; what pods trust is `{}`",

@@ -117,7 +117,7 @@ pub(super) async fn submitted(attached: &Attached, words: &[&str]) -> Result<Sub
     let arguments = SubmitArguments::new(&line, conf, surroundings).unwrap();
     let request = Request { arguments, submitter, asking: Asking::Allowed { attempts: None } };
     let drawn = Drawn::new(Timestamp::UNIX_EPOCH, &mut StdRng::seed_from_u64(1));
-    planned(&request, attached, &NamedServer, &drawn, &Log::new(|_| {})).await
+    planned(&request, attached, &NamedServer::BY_ADDRESS, &drawn, &Log::new(|_| {})).await
 }
 
 fn packed(plan: &PackPlan, attached: &Attached) -> Vec<u8> {

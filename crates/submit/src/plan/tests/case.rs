@@ -93,7 +93,7 @@ impl PlanCase {
     }
 
     pub async fn plan(&self) -> Result<Submission, PlanError> {
-        planned(&self.request(), &Local, &NamedServer, &Self::drawn(), &Log::new(|_| {})).await
+        planned(&self.request(), &Local, &NamedServer::BY_ADDRESS, &Self::drawn(), &Log::new(|_| {})).await
     }
 
     pub async fn submission(&self) -> Submission {

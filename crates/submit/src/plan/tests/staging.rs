@@ -437,7 +437,7 @@ async fn small_files_travel_in_a_secret_where_there_is_no_server() {
     case().with_file("a b.txt", vec![0; 10_240 - 7]).submission().await;
     let message = case().with_file("a b.txt", vec![0; 10_240 - 6]).refusal().await;
     let why = "without a server at most 10 KiB travel in a secret): deploy a staging server \
-               (docs/deploy.md) and set `spark.kubernetes.resourceStagingServer.uri`";
+               (docs/deploy.md) and set `spark.kubernetes.cloakroom.namespace`";
     assert!(message.contains(why), "{message}");
     let message = PlanCase::new().with_file("a.jar", "").with("spark.jars", "a.jar").refusal().await;
     assert!(message.contains("a.jar is on this machine") && message.contains("deploy a staging server"));

@@ -32,7 +32,7 @@ impl FromRequestParts<AppState> for Administrator {
                 "this server takes no admin's requests: start it with --admin-token-file FILE to turn them on",
             ));
         };
-        let shown = credentials(&parts.headers).ok_or_else(|| {
+        let shown = credentials(&parts.headers)?.ok_or_else(|| {
             ApiError::unauthorized(&format!(
                 "only an admin may ask for this: send an admin token as “Authorization: Bearer TOKEN” (cloakroom ls, \
                  show, rm and clean: --admin-token-file); {}",

@@ -76,6 +76,7 @@ async fn find(
 ) -> Result<Resource<Ready>, ApiError> {
     let id = path.ok().and_then(|Path(id)| ResourceId::parse(&id).ok()).ok_or(AccessError::NotFound)?;
     // A missing secret counts as a wrong one. So an unknown id gets `404` even without a secret, as with kubespark.
-    let secret = credentials(headers).unwrap_or_else(|| ResourceSecret::from_text(""));
+    let secret = credentials(headers)?;
+    let secret = secret.unwrap_or_else(|| ResourceSecret::from_text(""));
     state.staging.find(id, &secret).await.map_err(ApiError::for_v0)
 }

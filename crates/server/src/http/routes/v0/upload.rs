@@ -86,22 +86,22 @@ async fn stage_for(
 ) -> Result<SubmittedResourceIdAndSecret, ApiError> {
     let mut parser = Parser::new(&boundary_of(content_type(headers)?)?, Limits::default());
     state.staging.check_size(body.size_hint().exact().unwrap_or(0).saturating_sub(FORM_BYTES))?;
+    let receiver = Receiver::new(body, headers, &state.settings)?;
     let Sender { address, proxy } = state.settings.trusted_proxies.sender(peer.ip(), headers);
     let uploaded_by = uploader.called(address);
     // Before its owner is known, the bundle counts for the user.
     let holder = uploader.user().map(Holder::user);
     let mut form = Form::new(state.staging.clone(), uploaded_by.clone(), holder);
     // The admission must live until the resource is ready or the upload is over.
-    let (terms, _admission) =
-        match receive(&mut form, &mut parser, Receiver::new(body), (&state, uploader)).await {
-            Ok(agreed) => agreed,
-            Err(error) => {
-                if let Some(upload) = form.take_upload() {
-                    upload.abandon().await;
-                }
-                return Err(error);
+    let (terms, _admission) = match receive(&mut form, &mut parser, receiver, (&state, uploader)).await {
+        Ok(agreed) => agreed,
+        Err(error) => {
+            if let Some(upload) = form.take_upload() {
+                upload.abandon().await;
             }
-        };
+            return Err(error);
+        }
+    };
     let owner = terms.owner.clone();
     let staged = form.take_upload().ok_or_else(no_resources)?.finish(terms, measured).await?;
     tracing::info!(

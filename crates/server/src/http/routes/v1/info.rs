@@ -3,18 +3,24 @@
 use axum::Json;
 use axum::extract::State;
 
-use crate::http::state::AppState;
+use crate::http::state::{AppState, PublicUrl};
 use cloakroom_core::protocol::v1::ServerInfo;
 
-/// Get the server's version, the image with which init-containers fetch its bundles, and the size of the largest bundle.
+/// Get the server's version, its addresses, the image with which init-containers fetch its bundles, what uploads need, and the
+/// size of the largest bundle.
 #[utoipa::path(
     get, path = "/api/v1", operation_id = "getServerInfo", tag = "v1",
     responses((status = 200, description = "what this server is", body = ServerInfo))
 )]
 pub(super) async fn get(State(state): State<AppState>) -> Json<ServerInfo> {
+    let settings = &state.settings;
     Json(ServerInfo {
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        fetch_image: state.settings.fetch_image.clone(),
+        fetch_image: settings.fetch_image.clone(),
+        public_url: settings.public_url.as_ref().map(PublicUrl::to_string),
+        internal_url: settings.internal_url.as_ref().map(PublicUrl::to_string),
+        upload_auth: Some(settings.upload_auth.kind().into()),
         max_resource_size: Some(state.staging.limits().capacity.max_resource_size),
+        max_proxied_size: Some(settings.max_proxied_size),
     })
 }

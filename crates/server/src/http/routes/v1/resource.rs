@@ -19,7 +19,7 @@ pub(super) fn ticket(
     path: Result<Path<String>, PathRejection>,
     headers: &HeaderMap,
 ) -> Result<(ResourceId, ResourceSecret), ApiError> {
-    let secret = credentials(headers).ok_or_else(|| {
+    let secret = credentials(headers)?.ok_or_else(|| {
         ApiError::unauthorized("show the ticket: send its secret as “Authorization: Bearer SECRET”")
     })?;
     let id = path.ok().and_then(|Path(id)| ResourceId::parse(&id).ok());

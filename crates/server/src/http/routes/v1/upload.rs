@@ -1,6 +1,6 @@
 //! Uploads in v1.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use axum::Json;
@@ -22,7 +22,7 @@ use crate::http::routes::receive::Receiver;
 use crate::http::state::{AppState, Settings};
 use cloakroom_core::metrics::UploadMeasurement;
 use cloakroom_core::protocol::problem::Code;
-use cloakroom_core::protocol::{CONTENT_DIGEST, REPR_DIGEST, digest, v1};
+use cloakroom_core::protocol::{CLAIMED_USER, CONTENT_DIGEST, LONGEST_CLAIMED_USER, REPR_DIGEST, digest, v1};
 use cloakroom_core::resource::{FileName, Holder};
 use cloakroom_storage::{NewUpload, Staged, Terms, Upload};
 
@@ -137,6 +137,7 @@ async fn take_from(
     let Sender { address, proxy } = settings.trusted_proxies.sender(peer.ip(), &headers);
     let uploaded_by = uploader.called(address);
     refuse_wrong_kind(&headers)?;
+    let claimed_user = claimed_user(&headers)?;
     let Query(pairs) = query.map_err(|error| {
         ApiError::new(Code::InvalidParameter, format!("the query cannot be read: {error}"))
     })?;
@@ -146,14 +147,16 @@ async fn take_from(
     // The admission must live until the resource is ready or the upload is over.
     let _admission = state.owners.admit(&owner).await?;
     let terms = Terms { owner, lifetime, expected_sha256: announced_digest(&headers)? };
+    let announced_bytes = body.size_hint().exact();
+    let receiver = Receiver::new(body, &headers, settings)?;
     let new = NewUpload {
-        announced_bytes: body.size_hint().exact(),
+        announced_bytes,
         file_name,
         uploaded_by: Some(uploaded_by.clone()),
         holder: Some(Holder::namespace(terms.owner.namespace())),
     };
     let mut upload = state.staging.begin_upload(new).await?;
-    if let Err(error) = receive(&mut upload, body).await {
+    if let Err(error) = receive(&mut upload, receiver).await {
         upload.abandon().await;
         return Err(error);
     }
@@ -161,10 +164,10 @@ async fn take_from(
     let staged = upload.finish(terms, measured).await?;
     tracing::info!(
         resource_id = %staged.id, bytes = staged.bundle.size_bytes, namespace = owner.namespace(),
-        kind = %owner.kind(), by = uploaded_by, peer = %address, proxy = proxy.map(tracing::field::display),
-        "staged"
+        kind = %owner.kind(), by = uploaded_by, claimed_user, peer = %address,
+        proxy = proxy.map(tracing::field::display), "staged"
     );
-    ticket(&staged, settings, &headers)
+    ticket(&staged, &base_url(settings, peer.ip(), &headers))
 }
 
 fn refuse_wrong_kind(headers: &HeaderMap) -> Result<(), ApiError> {
@@ -184,6 +187,22 @@ fn refuse_wrong_kind(headers: &HeaderMap) -> Result<(), ApiError> {
         ));
     }
     Ok(())
+}
+
+/// The user for whom an account of several users uploads, as the client says.
+fn claimed_user(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
+    let mut values = headers.get_all(CLAIMED_USER).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    let is_good = |user: &&str| {
+        !user.is_empty() && user.len() <= LONGEST_CLAIMED_USER && !user.contains(char::is_control)
+    };
+    let user = std::str::from_utf8(value.as_bytes()).ok().filter(is_good).filter(|_| values.next().is_none());
+    user.map(Some).ok_or_else(|| {
+        let detail = format!(
+            "{CLAIMED_USER}: it must be there once, with one line of UTF-8 of {LONGEST_CLAIMED_USER} bytes at most"
+        );
+        ApiError::new(Code::InvalidHeader, detail)
+    })
 }
 
 fn announced_digest(headers: &HeaderMap) -> Result<Option<[u8; 32]>, ApiError> {
@@ -212,16 +231,15 @@ fn whole_field(headers: &HeaderMap, name: &str) -> Option<Result<String, digest:
     }
 }
 
-async fn receive(upload: &mut Upload, body: Body) -> Result<(), ApiError> {
-    let mut receiver = Receiver::new(body);
+async fn receive(upload: &mut Upload, mut receiver: Receiver) -> Result<(), ApiError> {
     while let Some(bytes) = receiver.next(Some(upload)).await? {
         upload.write(bytes).await?;
     }
     Ok(())
 }
 
-fn ticket(staged: &Staged, settings: &Settings, headers: &HeaderMap) -> Result<Response, ApiError> {
-    let url = format!("{}{}", base_url(settings, headers), v1::resource_path(staged.id));
+fn ticket(staged: &Staged, base_url: &str) -> Result<Response, ApiError> {
+    let url = format!("{base_url}{}", v1::resource_path(staged.id));
     let location = HeaderValue::from_str(&url).map_err(|error| ApiError::internal(&error))?;
     let ticket = v1::Ticket {
         resource_id: staged.id.to_string(),
@@ -235,14 +253,14 @@ fn ticket(staged: &Staged, settings: &Settings, headers: &HeaderMap) -> Result<R
     Ok((StatusCode::CREATED, [(LOCATION, location)], Json(ticket)).into_response())
 }
 
-/// The beginning of URLs in tickets: `--public-url`, or else the address that the client used. A proxy in front tells
-/// in `X-Forwarded-Proto` whether the client's connection has TLS.
-fn base_url(settings: &Settings, headers: &HeaderMap) -> String {
+/// The beginning of URLs in tickets: `--public-url`, or else the address that the client used. A trusted proxy tells in
+/// `X-Forwarded-Proto` whether the client's connection has TLS.
+fn base_url(settings: &Settings, peer: IpAddr, headers: &HeaderMap) -> String {
     if let Some(url) = &settings.public_url {
         return url.to_string();
     }
-    let is_https =
-        forwarded_scheme(headers).map_or(settings.serves_tls, |scheme| scheme.eq_ignore_ascii_case("https"));
+    let told = forwarded_scheme(headers).filter(|_| settings.trusted_proxies.trusts(peer));
+    let is_https = told.map_or(settings.serves_tls, |scheme| scheme.eq_ignore_ascii_case("https"));
     let host = headers.get(HOST).and_then(|host| host.to_str().ok());
     let host =
         host.and_then(|host| host.parse::<Authority>().ok()).filter(|host| !host.as_str().contains('@'));

@@ -1,0 +1,299 @@
+//! The way to a staging server through the API server, for users who have only a kubeconfig. If the server names an address
+//! that this machine reaches, that is the way.
+
+mod by_labels;
+mod directly;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use async_trait::async_trait;
+use http_body_util::{BodyExt as _, Limited};
+use hyper::http::{Request, Response, StatusCode};
+
+use self::directly::Directly;
+use super::server_place::{PORT, ServerService};
+use cloakroom_cluster::{ApiFailure, ApiServer, ServicePort, ServiceProxy};
+use cloakroom_core::protocol::v1::UploadAuthKind;
+use cloakroom_core::protocol::{REQUEST_ID, Word};
+use cloakroom_core::text::one_line;
+use cloakroom_spark::keys;
+use cloakroom_transfer::client::{
+    Body, Failure, GivenUp, HttpClient, RetryPolicy, ServerAddress, Told, Tried, Way,
+};
+
+/// Words of the API server about a request that has not reached a server.
+const UNDELIVERED: [&str; 2] = ["no endpoints available", "dial tcp"];
+
+/// Its words if the server has TLS and was asked by http, or the other way round. Such a server has not taken the request.
+const OTHER_SCHEME: [&str; 2] =
+    ["malformed HTTP response", "first record does not look like a TLS handshake"];
+
+/// How much of an answer of the API server is read.
+const LONGEST_ANSWER: usize = 16 << 10;
+
+/// How many characters of the API server's words are shown.
+const LONGEST_WORDS: usize = 400;
+
+/// A staging server that was reached through the API server.
+pub struct Reached {
+    /// Sends its requests that way.
+    pub http: HttpClient,
+    /// The server, as this client names it.
+    pub address: ServerAddress,
+    /// The Service, with what is known of it now.
+    pub service: ServerService,
+    /// How URLs begin by which pods reach the server.
+    pub internal_url: ServerAddress,
+    /// The image that the server advertises for init-containers.
+    pub fetch_image: Option<String>,
+    /// The credential that uploads need; `None` if the server does not tell.
+    pub upload_auth: Option<Word<UploadAuthKind>>,
+    /// A warning about the way.
+    pub warning: Option<String>,
+}
+
+impl Reached {
+    /// The way to the server, as the end of a sentence.
+    pub fn way(&self, api_server: &ApiServer) -> String {
+        match &self.service.direct {
+            Some(address) => format!("at {address}"),
+            None => format!("through the API server {}", api_server.way()),
+        }
+    }
+}
+
+impl ServerService {
+    /// Finds the way to the server, also if the one server in the namespace has another name than the usual one. A server
+    /// that is being replaced is waited for, as long as the policy says for a server that has never answered.
+    pub async fn reach(
+        &self,
+        api_server: &ApiServer,
+        http: &HttpClient,
+        policy: RetryPolicy,
+        told: Told<'_>,
+    ) -> Result<Reached, GivenUp> {
+        let reached = self.reach_named(api_server, http, policy, told).await;
+        let Err(given_up) = reached else { return reached };
+        let may_have_another_name = matches!(given_up.failure, Failure::Way { status: Some(403 | 404), .. });
+        if self.is_named || !may_have_another_name {
+            return Err(given_up);
+        }
+        match by_labels::names(api_server, &self.namespace).await.as_slice() {
+            [] => Err(given_up),
+            [name] if *name == self.name => Err(given_up),
+            [name] => {
+                let service = Self { name: name.clone(), ..self.clone() };
+                service.reach_named(api_server, http, policy, told).await
+            }
+            names => Err(GivenUp { failure: self.ambiguous(names), tried: Tried::Once }),
+        }
+    }
+
+    async fn reach_named(
+        &self,
+        api_server: &ApiServer,
+        http: &HttpClient,
+        policy: RetryPolicy,
+        told: Told<'_>,
+    ) -> Result<Reached, GivenUp> {
+        // An answer of the API server does not show that the server runs.
+        let policy = RetryPolicy { after_an_answer: policy.without_an_answer, ..policy };
+        let failed = |failure| GivenUp { failure, tried: Tried::Once };
+        let (_, address) = self.proxy(api_server).map_err(failed)?;
+        http.retried(&address, policy, told, || self.reach_once(api_server, http)).await
+    }
+
+    fn ambiguous(&self, names: &[String]) -> Failure {
+        let (namespace, names) = (&self.namespace, names.join(", "));
+        let why = format!(
+            "the namespace {namespace} has several staging servers, behind the Services {names}: name one by \
+             --server-service, in a submission by `{}`",
+            keys::CLOAKROOM_SERVER_SERVICE
+        );
+        unusable(why)
+    }
+
+    /// Asks by http first, because only the Service's port is known and not whether it has TLS.
+    async fn reach_once(&self, api_server: &ApiServer, http: &HttpClient) -> Result<Reached, Failure> {
+        if let Some(has_tls) = self.has_tls {
+            return self.reach_by(api_server, http, has_tls).await;
+        }
+        let by_http = self.reach_by(api_server, http, false).await;
+        // Without an answer, another question would only take as long again.
+        let Err(failure @ Failure::Way { status: Some(_), .. }) = by_http else { return by_http };
+        let by_https = self.reach_by(api_server, http, true).await;
+        let Err(other) = by_https else { return by_https };
+        // The right names one of the two, so the other one is always forbidden. If it names the wrong one, the refusal of
+        // the right one says more.
+        let is_allowed = is_forbidden(&failure) && !is_forbidden(&other) && !speaks_otherwise(&other);
+        let is_about_https = is_allowed || speaks_otherwise(&failure);
+        Err(if is_about_https { other } else { failure })
+    }
+
+    async fn reach_by(
+        &self,
+        api_server: &ApiServer,
+        http: &HttpClient,
+        has_tls: bool,
+    ) -> Result<Reached, Failure> {
+        let mut service = Self { has_tls: Some(has_tls), ..self.clone() };
+        let (proxied, address) = service.client(api_server, http)?;
+        let began = Instant::now();
+        let info = proxied.server_info(&address).await?;
+        let internal_url = info.internal_url.unwrap_or_else(|| service.url_of_pods());
+        let internal_url = ServerAddress::parse(&internal_url).map_err(|error| Failure::Foreign {
+            why: format!("pods cannot use the address that it has for them (--internal-url): {error}"),
+        })?;
+        let mut warning = None;
+        match directly::ask(info.public_url.as_deref(), http, began.elapsed()).await {
+            Directly::Reached(address) => service.direct = Some(address),
+            Directly::Unverified(told) => warning = Some(told),
+            Directly::No => {}
+        }
+        let (http, address) = service.client(api_server, http)?;
+        let (fetch_image, upload_auth) = (info.fetch_image, info.upload_auth);
+        Ok(Reached { http, address, service, internal_url, fetch_image, upload_auth, warning })
+    }
+
+    /// A client that sends its requests that way, with the server's address in it.
+    pub fn client(
+        &self,
+        api_server: &ApiServer,
+        http: &HttpClient,
+    ) -> Result<(HttpClient, ServerAddress), Failure> {
+        if let Some(address) = &self.direct {
+            return Ok((http.clone(), address.clone()));
+        }
+        let (proxy, address) = self.proxy(api_server)?;
+        let way = ThroughApiServer { proxy, address: address.clone(), service: self.clone() };
+        Ok((http.clone().by(Arc::new(way)), address))
+    }
+
+    /// The way to the Service, and its address at the API server.
+    fn proxy(&self, api_server: &ApiServer) -> Result<(ServiceProxy, ServerAddress), Failure> {
+        let (namespace, name) = (self.namespace.clone(), self.name.clone());
+        let has_tls = self.has_tls.unwrap_or_default();
+        let service = ServicePort { namespace, name, port: PORT, has_tls };
+        let proxy = api_server
+            .service_proxy(service)
+            .ok_or_else(|| unusable("the API server cannot be asked: its client was made elsewhere"))?;
+        let address = format!("{}{}", proxy.address().trim_end_matches('/'), proxy.path());
+        let address = ServerAddress::parse(&address).map_err(|error| unusable(error.to_string()))?;
+        Ok((proxy, address.called(&self.to_string())))
+    }
+}
+
+fn is_forbidden(failure: &Failure) -> bool {
+    matches!(failure, Failure::Way { status: Some(403), .. })
+}
+
+/// Whether the server has TLS and was asked by http, or the other way round.
+fn speaks_otherwise(failure: &Failure) -> bool {
+    matches!(failure, Failure::Way { why, .. } if has_any(why, &OTHER_SCHEME))
+}
+
+fn has_any(text: &str, parts: &[&str]) -> bool {
+    parts.iter().any(|part| text.contains(part))
+}
+
+/// The failure of a way that cannot be used at all.
+pub(super) fn unusable(why: impl Into<String>) -> Failure {
+    Failure::Way { why: why.into(), status: None, is_transient: false, may_have_arrived: false }
+}
+
+struct ThroughApiServer {
+    proxy: ServiceProxy,
+    address: ServerAddress,
+    service: ServerService,
+}
+
+impl fmt::Debug for ThroughApiServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ThroughApiServer({})", self.address)
+    }
+}
+
+#[async_trait]
+impl Way for ThroughApiServer {
+    fn address(&self) -> &ServerAddress {
+        &self.address
+    }
+
+    async fn send(&self, request: Request<Body>) -> Result<Response<Body>, Failure> {
+        let answer = self.proxy.send(request).await.map_err(|failure| Failure::Way {
+            is_transient: matches!(
+                failure,
+                ApiFailure::Unreachable { .. } | ApiFailure::TimedOut { .. } | ApiFailure::Throttled { .. }
+            ),
+            status: None,
+            may_have_arrived: matches!(failure, ApiFailure::Unreachable { .. } | ApiFailure::TimedOut { .. }),
+            why: failure.to_string(),
+        })?;
+        // Each answer of a staging server has it, and none of the API server.
+        if answer.headers().contains_key(REQUEST_ID) || answer.status().is_success() {
+            return Ok(answer);
+        }
+        let (parts, body) = answer.into_parts();
+        let words = match Limited::new(body, LONGEST_ANSWER).collect().await {
+            Ok(body) => words(&body.to_bytes()),
+            Err(_) => String::new(),
+        };
+        Err(self.refusal(parts.status, &words))
+    }
+}
+
+impl ThroughApiServer {
+    /// Explains a refusal of the API server, and names the next step.
+    fn refusal(&self, status: StatusCode, words: &str) -> Failure {
+        let service = &self.service;
+        let (told, namespace) = (format!("{} {words}", status.as_u16()), &service.namespace);
+        let role = format!("{}-user", service.name);
+        let is_of_gateway = matches!(status.as_u16(), 502..=504);
+        let may_have_arrived =
+            is_of_gateway && !has_any(words, &UNDELIVERED) && !has_any(words, &OTHER_SCHEME);
+        let why = match status {
+            StatusCode::UNAUTHORIZED => {
+                format!("the API server does not accept the kubeconfig's credentials ({told}): renew them")
+            }
+            StatusCode::FORBIDDEN => format!(
+                "the API server does not let you reach {service} ({told}): an admin gives the right by kubectl create \
+                 rolebinding NAME -n {namespace} --role={role} --user=USER; the manifests and the chart make that role"
+            ),
+            StatusCode::NOT_FOUND => {
+                format!(
+                    "there is no {} ({told}): name yours by --server-namespace and --server-service, in a submission by \
+                     `{}` and `{}`",
+                    said(service),
+                    keys::CLOAKROOM_SERVER_NAMESPACE,
+                    keys::CLOAKROOM_SERVER_SERVICE
+                )
+            }
+            _ if may_have_arrived => {
+                format!("the connection between the API server and {service} broke ({told})")
+            }
+            _ if is_of_gateway => {
+                format!(
+                    "the API server cannot reach {service} ({told}): no pod of it is ready, or a firewall between the control \
+                 plane and the nodes shuts port {PORT}"
+                )
+            }
+            _ => format!("the API server answered for {service}: {told}"),
+        };
+        let is_transient = is_of_gateway || matches!(status.as_u16(), 408 | 429);
+        Failure::Way { why, status: Some(status.as_u16()), is_transient, may_have_arrived }
+    }
+}
+
+/// Without the article.
+fn said(service: &ServerService) -> String {
+    service.to_string().replacen("the ", "", 1)
+}
+
+/// The message of the API server, as it is in a `Status` or alone.
+fn words(body: &[u8]) -> String {
+    let status: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
+    let text = status["message"].as_str().map_or_else(|| String::from_utf8_lossy(body), Into::into);
+    one_line(&text, LONGEST_WORDS).trim_end_matches('.').to_owned()
+}

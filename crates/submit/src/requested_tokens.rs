@@ -1,0 +1,209 @@
+//! Tokens for uploads to a server that asks the cluster. They are requested from the API server, and are good for that
+//! server only.
+
+use std::fmt;
+use std::time::{Duration, Instant, SystemTime};
+
+use async_trait::async_trait;
+use tokio::sync::Mutex;
+
+use super::calls::Calls;
+use super::uploader::Uploader;
+use cloakroom_cluster::{ApiFailure, ApiServer};
+use cloakroom_core::protocol::LONGEST_CLAIMED_USER;
+use cloakroom_core::protocol::v1::UploadAuthKind;
+use cloakroom_spark::keys;
+use cloakroom_transfer::client::{Credential, Failure, HttpClient, ServerAddress, UploadToken, UploadTokens};
+
+/// The life of a token. It is the shortest that the API server gives.
+const LIFETIME: Duration = Duration::from_mins(10);
+
+/// An attempt does not begin with a token that ends sooner.
+const LEAST_LEFT: Duration = Duration::from_mins(3);
+
+/// The tokens for one server.
+pub struct RequestedTokens {
+    http: HttpClient,
+    address: ServerAddress,
+    calls: Calls,
+    uploader: Uploader,
+    held: Mutex<Held>,
+}
+
+#[derive(Default)]
+struct Held {
+    /// Whether the server wants such tokens, as far as is known.
+    is_wanted: bool,
+    credential: Option<Credential>,
+    /// The life of the token.
+    life: Option<Life>,
+    was_taken: bool,
+    was_replaced: bool,
+}
+
+/// The life of a token, by both clocks of this machine: the one stands still while the machine sleeps, and the other can be
+/// set.
+struct Life {
+    began: (Instant, SystemTime),
+    lasts: Duration,
+}
+
+impl Life {
+    fn begin(lasts: Duration) -> Self {
+        Self { began: (Instant::now(), SystemTime::now()), lasts }
+    }
+
+    fn left(&self) -> Duration {
+        let (instant, time) = self.began;
+        let passed = instant.elapsed().max(time.elapsed().unwrap_or_default());
+        self.lasts.saturating_sub(passed)
+    }
+}
+
+impl RequestedTokens {
+    /// Tokens of the account in `namespace`, for the server at `address`.
+    pub fn new(
+        api_server: &ApiServer,
+        namespace: &str,
+        uploader: Uploader,
+        http: HttpClient,
+        address: ServerAddress,
+    ) -> Self {
+        let calls = Calls::new(api_server, namespace);
+        let held = Held { is_wanted: uploader.is_wanted, ..Held::default() };
+        Self { http, address, calls, uploader, held: Mutex::new(held) }
+    }
+
+    /// Asks a server that has refused an upload without a token.
+    async fn are_wanted(&self) -> bool {
+        let info = self.http.server_info(&self.address).await;
+        info.is_ok_and(|info| info.upload_auth == Some(UploadAuthKind::Kubernetes.into()))
+    }
+
+    fn check_way(&self) -> Result<(), Failure> {
+        if !self.address.is_confidential() {
+            let why = format!(
+                "it takes tokens of the cluster, and one would travel unencrypted to {}: use an https address, or leave the \
+                 address out, so that the API server is the way",
+                self.address
+            );
+            return Err(Failure::Unusable { why });
+        }
+        Ok(())
+    }
+
+    async fn request(&self, held: &mut Held) -> Result<Credential, Failure> {
+        let Uploader { account, audience, .. } = &self.uploader;
+        let mut life = Life::begin(LIFETIME);
+        let answer = self.calls.request_token(account, audience, LIFETIME).await;
+        let answer = answer.map_err(|failure| self.explained(&failure))?;
+        let token = answer.body["status"]["token"].as_str().and_then(UploadToken::from_text);
+        let token = token.ok_or_else(|| Failure::NoToken {
+            why: "the API server's answer to a request for a token has none".to_owned(),
+            is_transient: false,
+        })?;
+        let seconds = answer.body["spec"]["expirationSeconds"].as_u64();
+        let user = match held.credential.take() {
+            Some(last) => last.user,
+            None => self.calls.own_name().await.filter(|name| can_be_claimed(name)),
+        };
+        let credential = Credential { token, user };
+        held.credential = Some(credential.clone());
+        life.lasts = seconds.map_or(LIFETIME, Duration::from_secs);
+        held.life = Some(life);
+        held.was_taken = false;
+        Ok(credential)
+    }
+
+    fn explained(&self, failure: &ApiFailure) -> Failure {
+        let (account, namespace) = (&self.uploader.account, self.calls.namespace());
+        let account = format!("the service account {account} in the namespace {namespace}");
+        let otherwise = format!(
+            "or give a token by --token-file, in a submission by `{}`",
+            keys::CLOAKROOM_UPLOAD_TOKEN_FILE
+        );
+        let why = match failure {
+            ApiFailure::Unauthorized { message } => {
+                format!(
+                    "the API server does not accept the kubeconfig's credentials (401 {message}): renew them"
+                )
+            }
+            ApiFailure::Forbidden { message } => format!(
+                "you may not request a token of {account} (403 {message}): the admin of that namespace gives the right by \
+                 kubectl create rolebinding NAME -n {namespace} --role=cloakroom-token --user=USER; kubectl apply -k \
+                 manifests/submitter makes that role; {otherwise}"
+            ),
+            ApiFailure::NotFound { message } => format!(
+                "{account} does not exist (404 {message}): kubectl apply -k manifests/submitter makes it; name another \
+                 one by --upload-service-account, in a submission by `{}`, {otherwise}",
+                keys::CLOAKROOM_UPLOAD_SERVICE_ACCOUNT
+            ),
+            other => format!("no token of {account} can be requested: {other}"),
+        };
+        let is_transient = matches!(
+            failure,
+            ApiFailure::Unreachable { .. } | ApiFailure::TimedOut { .. } | ApiFailure::Throttled { .. }
+        ) || matches!(failure, ApiFailure::Refused { code, .. } if *code >= 500);
+        Failure::NoToken { why, is_transient }
+    }
+}
+
+#[async_trait]
+impl UploadTokens for RequestedTokens {
+    async fn credential(&self) -> Result<Option<Credential>, Failure> {
+        let mut held = self.held.lock().await;
+        if !held.is_wanted {
+            return Ok(None);
+        }
+        self.check_way()?;
+        let lasts = held.life.as_ref().is_some_and(|life| life.left() >= LEAST_LEFT);
+        match &held.credential {
+            Some(credential) if lasts => Ok(Some(credential.clone())),
+            _ => self.request(&mut held).await.map(Some),
+        }
+    }
+
+    async fn taken(&self) {
+        self.held.lock().await.was_taken = true;
+    }
+
+    /// Without a token, the server may want one. A token that was good before may have lost its account, or its key. A second
+    /// refusal is final.
+    async fn refused(&self) -> bool {
+        let mut held = self.held.lock().await;
+        if !held.is_wanted {
+            held.is_wanted = self.are_wanted().await;
+            return held.is_wanted;
+        }
+        let has_ended = held.life.as_ref().is_some_and(|life| life.left().is_zero());
+        let is_worth_another = (held.was_taken || has_ended) && !held.was_replaced;
+        if is_worth_another {
+            held.was_replaced = true;
+            held.life = None;
+        }
+        is_worth_another
+    }
+
+    async fn about_refused(&self) -> Option<String> {
+        self.held.lock().await.credential.as_ref()?;
+        let Uploader { account, audience, .. } = &self.uploader;
+        Some(format!(
+            "the token was requested from the API server, of the service account {account} for the audience {audience}, which \
+             names the server's namespace: if the server is in another one, name that by --server-namespace, in a \
+             submission by `{}`",
+            keys::CLOAKROOM_SERVER_NAMESPACE
+        ))
+    }
+}
+
+/// Whether a header can carry the name.
+fn can_be_claimed(name: &str) -> bool {
+    !name.trim().is_empty() && name.len() <= LONGEST_CLAIMED_USER && !name.contains(char::is_control)
+}
+
+/// Shows only what the tokens are for.
+impl fmt::Debug for RequestedTokens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RequestedTokens").field("uploader", &self.uploader).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,159 @@
+//! Where the staging server is, from this machine.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::advice::Named;
+use cloakroom_core::protocol::USUAL_PLACE;
+use cloakroom_core::resource::is_dns_label;
+use cloakroom_spark::{SettingError, SparkConf, keys};
+use cloakroom_transfer::client::{RetryPolicy, ServerAddress};
+
+/// The port of the Service for clients.
+pub(super) const PORT: u16 = 10_000;
+
+/// How long a server behind a Service is waited for that has never answered. Its API server answers in its place, so
+/// there is no connection to wait for.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Where the staging server is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ServerPlace {
+    /// At an address that this machine reaches.
+    Address(ServerAddress),
+    /// Behind a Service of the cluster, to which the API server leads.
+    Service(ServerService),
+}
+
+/// A Service with a staging server behind it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerService {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Whether a flag, setting or variable has this name. The default one may be replaced by a Service with the labels.
+    pub is_named: bool,
+    /// Whether the server speaks TLS. `None` until it has answered.
+    pub has_tls: Option<bool>,
+    /// An address of the server that this machine reaches, once one is known. Requests then need no API server.
+    pub direct: Option<ServerAddress>,
+}
+
+impl fmt::Display for ServerPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(address) => address.fmt(f),
+            Self::Service(service) => service.fmt(f),
+        }
+    }
+}
+
+/// `the Service NAME in the namespace NAMESPACE`
+impl fmt::Display for ServerService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the Service {} in the namespace {}", self.name, self.namespace)
+    }
+}
+
+impl ServerService {
+    /// The namespace and the name of the Service that manifests and chart make.
+    pub const DEFAULT: &str = USUAL_PLACE;
+
+    /// The Service of these names; `None` is [`Self::DEFAULT`]. The error says which of the two is not valid.
+    pub fn named(namespace: Option<&str>, name: Option<&str>) -> Result<Self, BadName> {
+        let or_usual = |given: Option<&str>, bad| {
+            let name = given.unwrap_or(Self::DEFAULT);
+            if is_dns_label(name) { Ok(name.to_owned()) } else { Err(bad) }
+        };
+        Ok(Self {
+            namespace: or_usual(namespace, BadName::Namespace)?,
+            name: or_usual(name, BadName::Service)?,
+            is_named: name.is_some(),
+            has_tls: None,
+            direct: None,
+        })
+    }
+
+    /// How long to wait for it, unless a user says otherwise.
+    pub fn policy() -> RetryPolicy {
+        RetryPolicy { without_an_answer: PATIENCE, ..RetryPolicy::default() }
+    }
+
+    /// How URLs begin by which pods reach it, unless the server says otherwise.
+    pub(super) fn url_of_pods(&self) -> String {
+        let scheme = if self.has_tls == Some(true) { "https" } else { "http" };
+        format!("{scheme}://{}.{}.svc:{PORT}", self.name, self.namespace)
+    }
+}
+
+/// A name that is not valid in Kubernetes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BadName {
+    /// The name of the namespace.
+    Namespace,
+    /// The name of the Service.
+    Service,
+}
+
+impl BadName {
+    /// The rule for both names.
+    pub const RULE: &str =
+        "it must be a name in Kubernetes: lower-case letters, digits and hyphens, 63 at most";
+}
+
+impl ServerPlace {
+    /// Whether a setting names the server: its address, or its Service.
+    pub fn is_named(conf: &SparkConf) -> bool {
+        Self::setting(conf).is_some()
+    }
+
+    /// Whether a setting names the address or the namespace of the server. A token goes only to such a server.
+    pub fn may_have_token(conf: &SparkConf) -> bool {
+        conf.contains(&keys::SERVER_URI) || conf.contains(&keys::CLOAKROOM_SERVER_NAMESPACE)
+    }
+
+    /// The setting that names the server.
+    pub(super) fn setting(conf: &SparkConf) -> Option<&'static str> {
+        let settings = [keys::SERVER_URI, keys::CLOAKROOM_SERVER_NAMESPACE, keys::CLOAKROOM_SERVER_SERVICE];
+        settings.into_iter().find(|key| conf.contains(key)).map(|key| key.name())
+    }
+
+    /// The place that the settings name; without one, the usual Service.
+    pub(super) fn of(conf: &SparkConf) -> Result<Self, SettingError> {
+        if conf.contains(&keys::SERVER_URI) {
+            let text = conf.get(&keys::SERVER_URI).unwrap_or_default();
+            let address = ServerAddress::parse(text);
+            return address
+                .map(Self::Address)
+                .map_err(|error| conf.refuse(&keys::SERVER_URI, error.to_string()));
+        }
+        let (namespace, name) = (keys::CLOAKROOM_SERVER_NAMESPACE, keys::CLOAKROOM_SERVER_SERVICE);
+        let service = ServerService::named(conf.get(&namespace), conf.get(&name));
+        service.map(Self::Service).map_err(|bad| match bad {
+            BadName::Namespace => conf.refuse(&namespace, BadName::RULE),
+            BadName::Service => conf.refuse(&name, BadName::RULE),
+        })
+    }
+
+    /// A warning if a Service is named beside an address.
+    pub(super) fn warning(conf: &SparkConf) -> Option<String> {
+        let (unused, named) = (keys::CLOAKROOM_SERVER_SERVICE, Named::of(conf).address());
+        let is_unused = conf.contains(&unused) && conf.contains(&keys::SERVER_URI);
+        is_unused.then(|| format!("`{unused}` is not used, because {named} names the server's address"))
+    }
+
+    /// The namespace of the server, for which tokens are requested. Beside an address only a setting names it, because the
+    /// server at an address may be anyone's.
+    pub(super) fn namespace(&self, conf: &SparkConf) -> Result<Option<String>, SettingError> {
+        let key = &keys::CLOAKROOM_SERVER_NAMESPACE;
+        match self {
+            Self::Service(service) => Ok(Some(service.namespace.clone())),
+            Self::Address(_) if !conf.contains(key) => Ok(None),
+            Self::Address(_) => {
+                let named = ServerService::named(conf.get(key), None);
+                named.map(|service| Some(service.namespace)).map_err(|_| conf.refuse(key, BadName::RULE))
+            }
+        }
+    }
+}

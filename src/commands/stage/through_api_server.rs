@@ -1,0 +1,65 @@
+//! The way through the API server, for `cloakroom stage`.
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, bail};
+
+use cloakroom_spark::arguments::master;
+use cloakroom_spark::{Origin, SparkConf, keys};
+use cloakroom_submit::{RequestedTokens, ServerService, Uploader};
+use cloakroom_transfer::client::{HttpClient, RetryNotice, RetryPolicy};
+
+use super::Reached;
+use crate::cli::StageArgs;
+use crate::commands::submit::{connect, sources};
+use crate::commands::tell;
+
+/// Finds the server through the API server of the kubeconfig.
+pub(super) async fn reach(
+    service: &ServerService,
+    args: &StageArgs,
+    http: &HttpClient,
+) -> anyhow::Result<Reached> {
+    let mut conf = SparkConf::default();
+    if let Some(context) = &args.service.context {
+        conf.set(&keys::CONTEXT, context, Origin::Option("--context"));
+    }
+    if let Some(master) = &args.service.master {
+        conf.set(&keys::MASTER, master, Origin::Option("--master"));
+        master::normalise(&mut conf)?;
+    }
+    let submitter = sources::submitter()?;
+    if args.service.master.is_none() && sources::kubeconfig(&submitter).is_none() {
+        bail!(
+            "there is no kubeconfig, which the way through the API server needs: write ~/.kube/config, or set KUBECONFIG"
+        );
+    }
+    let api_server = connect::connect(&conf, &submitter).await?;
+    let told = |notice: &RetryNotice| tell(&notice.to_string());
+    let policy = RetryPolicy { attempts: args.attempts, ..ServerService::policy() };
+    let reached = service.reach(&api_server, http, policy, &told).await;
+    let reached = reached.with_context(|| format!("{service} cannot be reached"))?;
+    let for_pods = &reached.internal_url;
+    if for_pods.is_loopback() {
+        tell(&format!(
+            "warning: the address for pods that {service} has (--internal-url) is {for_pods}, which a pod takes for itself"
+        ));
+    }
+    if !args.quiet {
+        tell(&format!("staging by {}, {}", reached.service, reached.way(&api_server)));
+    }
+    if let Some(warning) = &reached.warning {
+        tell(&format!("warning: {warning}"));
+    }
+    let uploader =
+        Uploader::to_server_in(&reached.service.namespace, args.service.upload_service_account.as_deref());
+    let namespace = args.namespace.as_deref().unwrap_or_default();
+    let internal_url = Some(for_pods.to_string());
+    let (http, address) = (reached.http, reached.address);
+    let uploader = uploader.answered(reached.upload_auth.as_ref()).filter(|_| args.token_file.is_none());
+    let tokens = uploader.map(|uploader| {
+        let (http, address) = (http.clone(), address.clone());
+        Arc::new(RequestedTokens::new(&api_server, namespace, uploader, http, address)) as _
+    });
+    Ok(Reached { http, address, internal_url, tokens })
+}
