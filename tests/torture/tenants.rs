@@ -37,8 +37,10 @@ const ADMIN_TOKEN: &str = "admin-token-of-the-torture";
 /// As many descriptors as a process has that is not told otherwise.
 const SOFT_DESCRIPTORS: u32 = 1024;
 
-/// What the manifest leaves to its user: all that the volume may hold. A fourth of it is one bundle of the largest size.
-const ROOM: &str = "32GiB";
+/// What the manifest leaves to its user: all that the volume may hold. It is less than the disk of a small machine has, because
+/// uploads can announce all that a namespace may have. A fourth of it is one bundle of the largest size.
+const ROOM: &str = "8GiB";
+const LARGEST: &str = "2GiB";
 
 /// A probe's patience (`timeoutSeconds` of the manifest).
 const PROBE: Duration = Duration::from_secs(5);
@@ -185,6 +187,7 @@ impl Server {
         command.env("CLOAKROOM_KUBECONFIG", file("kubeconfig"));
         command.env("CLOAKROOM_DATA_DIR", file("data"));
         command.env("CLOAKROOM_MAX_TOTAL_SIZE", ROOM);
+        command.env("CLOAKROOM_MAX_RESOURCE_SIZE", LARGEST);
         command.args(["-c", into_the_group, "sh", &SOFT_DESCRIPTORS.to_string()]);
         command.arg(self.group.door()).arg(binary()).arg("serve").args(flags);
         let mut process = Cloakroom::launch(command);

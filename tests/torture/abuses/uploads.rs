@@ -9,9 +9,9 @@ use crate::connection::Connection;
 
 const OWNER: &str = "label=app%3Dabuser";
 
-/// More than one bundle may have, and the most that it may have (the default of `--max-resource-size`).
+/// More than one bundle may have, and the most that it may have.
 const TOO_LARGE_BYTES: u64 = 20 << 30;
-const LARGEST_BYTES: u64 = 8 << 30;
+const LARGEST_BYTES: u64 = 2 << 30;
 
 const SLOWLY: Duration = Duration::from_secs(1);
 
