@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::Result;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
@@ -17,6 +17,7 @@ use tokio::time::Instant;
 
 use crate::abuses::Abuse;
 use crate::connection::{Answer, Connection};
+use crate::reach::Reach;
 use crate::round::Beside;
 use crate::secrets::Secrets;
 use crate::tenants::{ABUSER, Server, TwoTenants};
@@ -33,6 +34,7 @@ const BUNDLE_BYTES: usize = 16 << 20;
 /// One tenant at one abuse.
 pub struct Abuser {
     server: SocketAddr,
+    reach: Reach,
     token: String,
     api: OnceCell<Api>,
     tenants: &'static TwoTenants,
@@ -45,12 +47,12 @@ pub struct Abuser {
 
 impl Abuser {
     pub async fn connect(&self, hand: u64) -> Result<Connection> {
-        Connection::open(address(hand), self.server).await
+        Connection::open(self.reach.of_abuser(hand), self.server).await
     }
 
     /// A connection on which the server cannot send ahead.
     pub async fn connect_narrow(&self, hand: u64) -> Result<Connection> {
-        Connection::open_narrow(address(hand), self.server).await
+        Connection::open_narrow(self.reach.of_abuser(hand), self.server).await
     }
 
     /// The head of an upload for its own namespace; `query` names the rest of the owner, `headers` have line ends.
@@ -131,15 +133,10 @@ fn upload(token: &str, query: &str, headers: &str) -> String {
 pub async fn staged(tenants: &TwoTenants, server: &Server, secrets: &Secrets) -> (String, String) {
     let head =
         upload(&tenants.abuser_token, "label=app%3Dabuser", &format!("Content-Length: {BUNDLE_BYTES}\r\n"));
-    let mut connection = Connection::open(address(0), server.address()).await.unwrap();
+    let mut connection = Connection::open(Reach::Directly.of_abuser(0), server.address()).await.unwrap();
     connection.send(head).await.unwrap();
     let answer = connection.ask(vec![7; BUNDLE_BYTES]).await.unwrap();
     secrets.keep_ticket(&answer).unwrap_or_else(|| panic!("{}", answer.outcome()))
-}
-
-/// One of several addresses, as pods of one namespace have.
-fn address(hand: u64) -> Ipv4Addr {
-    Ipv4Addr::new(127, 0, 0, 2 + (hand % 16) as u8)
 }
 
 /// Abuses that are going on. They end when this is dropped.
@@ -152,7 +149,7 @@ impl Attack {
     /// `bundle` is what some abuses download.
     pub fn begin(
         abuses: &'static [Abuse],
-        tenants: &'static TwoTenants,
+        (tenants, reach): (&'static TwoTenants, Reach),
         server: &Server,
         secrets: &Arc<Secrets>,
         bundle: &(String, String),
@@ -161,6 +158,7 @@ impl Attack {
         for abuse in abuses {
             let abuser = Arc::new(Abuser {
                 server: server.address(),
+                reach,
                 token: tenants.abuser_token.clone(),
                 api: OnceCell::new(),
                 tenants,

@@ -1,6 +1,5 @@
 //! The honest tenant: uploads and downloads at fixed times, whatever became of the ones before.
 
-use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -11,8 +10,9 @@ use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 use crate::connection::Connection;
 use crate::figures::{Direction, Measured, Record};
+use crate::reach::Reach;
 use crate::secrets::Secrets;
-use crate::tenants::{HONEST, Server};
+use crate::tenants::{HONEST, Server, TwoTenants};
 
 /// When requests are due, in each second: two uploads and four downloads.
 const SCHEDULES: [(u64, Direction); 6] = [
@@ -33,12 +33,13 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// How many bundles there are before the load begins, so that downloads have something to fetch.
 const STOCK: usize = 4;
 
-const ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 0, 1, 1);
-
 /// One tenant with one bundle's bytes.
 pub struct Honest {
     server: Arc<Server>,
-    token: String,
+    reach: Reach,
+    tenants: &'static TwoTenants,
+    /// Tokens that the server has not seen yet.
+    fresh: Mutex<Vec<String>>,
     bundle: Bytes,
     secrets: Arc<Secrets>,
     /// Ids and secrets of what is staged, the latest last.
@@ -60,12 +61,19 @@ impl From<std::io::Error> for Trouble {
 }
 
 impl Honest {
-    pub fn new(server: &Arc<Server>, token: &str, size_bytes: usize, secrets: &Arc<Secrets>) -> Arc<Self> {
+    pub fn new(
+        server: &Arc<Server>,
+        (tenants, reach): (&'static TwoTenants, Reach),
+        size_bytes: usize,
+        secrets: &Arc<Secrets>,
+    ) -> Arc<Self> {
         let mut bundle = vec![0; size_bytes];
         rand::rng().fill_bytes(&mut bundle);
         Arc::new(Self {
             server: Arc::clone(server),
-            token: token.to_owned(),
+            reach,
+            tenants,
+            fresh: Mutex::default(),
             bundle: bundle.into(),
             secrets: Arc::clone(secrets),
             stock: Mutex::default(),
@@ -74,6 +82,7 @@ impl Honest {
 
     /// Stages what the first downloads fetch.
     pub async fn fill_the_stock(self: &Arc<Self>) {
+        self.request_tokens(STOCK).await;
         for _ in 0..STOCK {
             let record = Arc::clone(self).request(Direction::Upload, Instant::now(), Duration::ZERO).await;
             record.result.unwrap();
@@ -87,6 +96,8 @@ impl Honest {
 
     /// Makes all requests of so many seconds, and waits until each has succeeded or failed.
     pub async fn load(self: &Arc<Self>, seconds: u64) -> Measured {
+        let uploads = SCHEDULES.iter().filter(|(_, direction)| *direction == Direction::Upload).count();
+        self.request_tokens(uploads * seconds as usize).await;
         let begin = Instant::now();
         let mut requests = JoinSet::new();
         for second in 0..seconds {
@@ -96,6 +107,18 @@ impl Honest {
             }
         }
         Measured(requests.join_all().await)
+    }
+
+    /// Requests a token for each of so many uploads, if each is to have a new one.
+    async fn request_tokens(&self, uploads: usize) {
+        if self.reach == Reach::Directly {
+            return;
+        }
+        for _ in 0..uploads {
+            let token = self.tenants.fresh_honest_token().await;
+            self.secrets.keep_token(&token);
+            self.fresh.lock().unwrap().push(token);
+        }
     }
 
     /// Releases everything, as if the applications were over, and stages for the next ones.
@@ -111,7 +134,7 @@ impl Honest {
             let request = format!(
                 "DELETE /api/v1/resources/{id} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {secret}\r\n\r\n"
             );
-            let mut connection = Connection::open(ADDRESS, self.server.address()).await.unwrap();
+            let mut connection = self.connect().await.unwrap();
             let answer = connection.ask(request).await.unwrap();
             assert_eq!(answer.head.status, 204, "{}", answer.outcome());
         }
@@ -122,10 +145,11 @@ impl Honest {
         let due = begin + after;
         sleep_until(due).await;
         let (mut retries, mut why) = (0, "nothing came back".to_owned());
+        let token = self.token_for(direction);
         let result = loop {
             let attempt = async {
                 match direction {
-                    Direction::Upload => self.upload().await,
+                    Direction::Upload => self.upload(&token).await,
                     Direction::Download => self.download().await,
                 }
             };
@@ -144,14 +168,24 @@ impl Honest {
         Record { direction, due: after, result, retries }
     }
 
-    async fn upload(&self) -> Result<(), Trouble> {
+    /// The token of all attempts of one request.
+    fn token_for(&self, direction: Direction) -> String {
+        let fresh = (direction == Direction::Upload).then(|| self.fresh.lock().unwrap().pop()).flatten();
+        fresh.unwrap_or_else(|| self.tenants.honest_token.clone())
+    }
+
+    async fn connect(&self) -> std::io::Result<Connection> {
+        Connection::open(self.reach.of_honest(), self.server.address()).await
+    }
+
+    async fn upload(&self, token: &str) -> Result<(), Trouble> {
         let head = format!(
             "PUT /api/v1/resources/deps.tgz?namespace={HONEST}&label=app%3Dhonest HTTP/1.1\r\nHost: x\r\n\
              Authorization: Bearer {}\r\nContent-Length: {}\r\n\r\n",
-            self.token,
+            token,
             self.bundle.len()
         );
-        let mut connection = Connection::open(ADDRESS, self.server.address()).await?;
+        let mut connection = self.connect().await?;
         connection.send(head).await?;
         let answer = connection.ask(&self.bundle).await?;
         if answer.head.status != 201 {
@@ -166,7 +200,7 @@ impl Honest {
     async fn download(&self) -> Result<(), Trouble> {
         let latest = self.stock.lock().unwrap().last().cloned();
         let (id, secret) = latest.ok_or_else(|| Trouble::Final("nothing was staged before".to_owned()))?;
-        let mut connection = Connection::open(ADDRESS, self.server.address()).await?;
+        let mut connection = self.connect().await?;
         let request = format!(
             "GET /api/v1/resources/{id} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {secret}\r\n\r\n"
         );

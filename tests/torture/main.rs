@@ -12,6 +12,7 @@ mod connection;
 mod figures;
 mod honest;
 mod long;
+mod reach;
 mod round;
 mod secrets;
 mod short;

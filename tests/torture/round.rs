@@ -11,6 +11,7 @@ use crate::abuser::{Attack, staged};
 use crate::abuses::Abuse;
 use crate::figures::Measured;
 use crate::honest::Honest;
+use crate::reach::Reach;
 use crate::secrets::Secrets;
 use crate::tenants::{HONEST, Server, TwoTenants};
 
@@ -24,6 +25,7 @@ const FOURTHS: u64 = 3;
 /// A server and its honest tenant, who has staged something already.
 pub struct Field {
     pub tenants: &'static TwoTenants,
+    reach: Reach,
     pub server: Arc<Server>,
     pub honest: Arc<Honest>,
     pub secrets: Arc<Secrets>,
@@ -48,18 +50,23 @@ pub struct Round {
 }
 
 impl Field {
-    pub async fn new(tenants: &'static TwoTenants, size_bytes: usize, flags: &[&str]) -> Self {
+    pub async fn new(
+        (tenants, reach): (&'static TwoTenants, Reach),
+        size_bytes: usize,
+        flags: &[&str],
+    ) -> Self {
         let secrets = Arc::new(tenants.secrets());
         let server = Arc::new(Server::start(tenants, flags));
-        let honest = Honest::new(&server, &tenants.honest_token, size_bytes, &secrets);
+        let honest = Honest::new(&server, (tenants, reach), size_bytes, &secrets);
         honest.fill_the_stock().await;
         let bundle = staged(tenants, &server, &secrets).await;
-        Self { tenants, server, honest, secrets, bundle }
+        Self { tenants, reach, server, honest, secrets, bundle }
     }
 
     /// One round. `abuses` may be none.
     pub async fn round(&self, abuses: &'static [Abuse], beside: Beside, seconds: u64) -> Round {
-        let attack = Attack::begin(abuses, self.tenants, &self.server, &self.secrets, &self.bundle);
+        let attack =
+            Attack::begin(abuses, (self.tenants, self.reach), &self.server, &self.secrets, &self.bundle);
         let mut complaints = attack.until_in_effect(beside).await;
         let probes = Probes::begin(&self.server);
         let measured = self.honest.load(seconds).await;

@@ -6,6 +6,7 @@ use libtest_mimic::Trial;
 
 use crate::abuses::{ALL, Abuse};
 use crate::figures::figures_are_those_of_the_requests_that_succeeded;
+use crate::reach::Reach;
 use crate::round::{Beside, Field, Round};
 use crate::secrets::planted_secrets_are_found;
 use crate::tenants::ABUSER;
@@ -17,6 +18,15 @@ const SIZE_BYTES: usize = 2 << 20;
 /// How long the load lasts beside one abuse, and beside all.
 const ALONE_SECONDS: u64 = 2;
 const TOGETHER_SECONDS: u64 = 6;
+
+/// What costs most where a namespace has no address of its own.
+const SENT_BY_PROXIES: [&str; 5] = [
+    "uploads::stalled",
+    "downloads::slow_readers",
+    "downloads::wrong_tickets",
+    "connections::junk_tokens",
+    "connections::refused_again_and_again",
+];
 
 /// So that what the abuser leaves is little, and soon due: it was never downloaded, or the pods that own it are gone.
 const IMPATIENT: [&str; 8] = [
@@ -34,12 +44,21 @@ pub fn trials() -> Vec<Trial> {
     let alone = ALL.iter().map(|abuse| {
         let abuse: &'static [Abuse] = std::slice::from_ref(abuse);
         torture(&format!("no_honest_request_fails_beside::{}", abuse[0].name), move || {
-            runtime().block_on(beside(abuse))
+            runtime().block_on(beside(abuse, Reach::Directly))
         })
     });
-    let together = torture("no_honest_request_fails_beside::everything_at_once", || {
-        runtime().block_on(beside_everything_at_once())
+    let behind_one_address = ALL.iter().filter(|abuse| SENT_BY_PROXIES.contains(&abuse.name)).map(|abuse| {
+        let abuse: &'static [Abuse] = std::slice::from_ref(abuse);
+        torture(&format!("no_honest_request_fails_behind_one_address_with::{}", abuse[0].name), move || {
+            runtime().block_on(beside(abuse, Reach::ThroughOneAddress))
+        })
     });
+    let together = [
+        ("no_honest_request_fails_beside::everything_at_once", Reach::Directly),
+        ("no_honest_request_fails_behind_one_address_with::everything_at_once", Reach::ThroughOneAddress),
+    ];
+    let together = together
+        .map(|(name, reach)| torture(name, move || runtime().block_on(beside_everything_at_once(reach))));
     let tools = [
         trial("planted_secrets_are_found", &[], planted_secrets_are_found),
         trial(
@@ -48,17 +67,17 @@ pub fn trials() -> Vec<Trial> {
             figures_are_those_of_the_requests_that_succeeded,
         ),
     ];
-    alone.chain([together]).chain(tools).collect()
+    alone.chain(behind_one_address).chain(together).chain(tools).collect()
 }
 
-async fn beside(abuse: &'static [Abuse]) {
-    let field = Field::new(tenants().await, SIZE_BYTES, abuse[0].flags).await;
+async fn beside(abuse: &'static [Abuse], reach: Reach) {
+    let field = Field::new((tenants().await, reach), SIZE_BYTES, abuse[0].flags).await;
     expect_nothing_of(field.round(abuse, Beside::Nothing, ALONE_SECONDS).await);
 }
 
 /// And afterwards: the server starts again in its limits, and what the abuser left goes.
-async fn beside_everything_at_once() {
-    let field = Field::new(tenants().await, SIZE_BYTES, &IMPATIENT).await;
+async fn beside_everything_at_once(reach: Reach) {
+    let field = Field::new((tenants().await, reach), SIZE_BYTES, &IMPATIENT).await;
     expect_nothing_of(field.round(ALL, Beside::Others, TOGETHER_SECONDS).await);
     field.server.restart(&IMPATIENT);
     field.honest.renew_the_stock().await;

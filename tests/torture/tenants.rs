@@ -29,6 +29,9 @@ pub const ABUSER: &str = "abuser";
 /// The account that stages, in both.
 const ACCOUNT: &str = "submitter";
 
+/// Of the server.
+const AUDIENCE: &str = "cloakroom.cloakroom";
+
 /// Names another server than the one that the tests were built with, such as a release build.
 const BINARY: &str = "CLOAKROOM_TEST_TORTURE_BINARY";
 
@@ -78,6 +81,11 @@ impl TwoTenants {
         self.plane.api_with_token(&self.abuser_token)
     }
 
+    /// A token of the honest tenant that no server has seen yet, for this server alone.
+    pub async fn fresh_honest_token(&self) -> String {
+        self.plane.token_for(HONEST, ACCOUNT, AUDIENCE).await
+    }
+
     /// All tokens that a server sees.
     pub fn secrets(&self) -> Secrets {
         let secrets = Secrets::default();
@@ -119,16 +127,18 @@ async fn made_admin(admin: &Api, namespace: &str) {
 
 /// The role `admin` is made of its parts by a controller, and RBAC follows its objects a moment later.
 async fn until_in_force(api: &Api, namespace: &str) {
-    let asked = json!({"namespace": namespace, "verb": "create", "resource": "pods"});
-    let review = json!({
-        "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
-        "spec": {"resourceAttributes": asked},
-    });
     let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
-    until("a namespace's admin may create pods", async || {
-        api.post(path, &review).await.1["status"]["allowed"] == true
-    })
-    .await;
+    for (group, resource) in [("", "pods"), ("cloakroom.dev", "bundles")] {
+        let asked = json!({"namespace": namespace, "verb": "create", "group": group, "resource": resource});
+        let review = json!({
+            "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": asked},
+        });
+        until(&format!("a namespace's admin may create {resource}"), async || {
+            api.post(path, &review).await.1["status"]["allowed"] == true
+        })
+        .await;
+    }
 }
 
 /// A server in a control group. Its data stays when it is killed and started again.

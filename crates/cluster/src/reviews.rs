@@ -4,6 +4,7 @@
 mod accepted;
 mod cache;
 mod turns;
+mod unknown;
 mod user;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,8 +21,10 @@ use tokio::sync::Semaphore;
 use self::accepted::Purpose;
 use self::cache::{Cache, Key, key};
 use self::turns::Turns;
+use self::unknown::Unknown;
 use super::{ApiFailure, ApiServer};
 use cloakroom_core::clock::Clock;
+use cloakroom_core::host::Host;
 use cloakroom_core::metrics::{LimitUse, Limited};
 
 pub use accepted::AcceptedTokens;
@@ -38,12 +41,6 @@ const NO_LASTS: Duration = Duration::from_secs(10);
 /// call.
 const AT_ONCE: usize = 12;
 
-/// Reviews at once of unknown tokens. The number is small because any client can make up such tokens.
-const UNKNOWN_AT_ONCE: usize = 4;
-
-/// Reviews of unknown tokens, running or waiting. Further ones are refused with the advice to try again.
-const UNKNOWN_IN_QUEUE: usize = 32;
-
 /// Asks the API server, and keeps its answers for a while.
 pub struct Reviews {
     server: ApiServer,
@@ -54,8 +51,7 @@ pub struct Reviews {
     refused: Mutex<Cache<()>>,
     permissions: Mutex<Cache<bool>>,
     slots: Semaphore,
-    unknown_slots: Semaphore,
-    unknown_queue: Semaphore,
+    unknown: Unknown,
     turns: Turns,
 }
 
@@ -97,8 +93,7 @@ impl Reviews {
             refused: Mutex::default(),
             permissions: Mutex::default(),
             slots: Semaphore::new(AT_ONCE),
-            unknown_slots: Semaphore::new(UNKNOWN_AT_ONCE),
-            unknown_queue: Semaphore::new(UNKNOWN_IN_QUEUE),
+            unknown: Unknown::default(),
             turns: Turns::default(),
         }
     }
@@ -115,20 +110,26 @@ impl Reviews {
 
     /// How much of the limits for concurrent reviews is in use.
     pub fn limits(&self) -> [LimitUse; 2] {
-        let used = |of, slots: &Semaphore, all: usize| {
-            LimitUse::of_counts(of, all.saturating_sub(slots.available_permits()), all)
-        };
+        let reviews = AT_ONCE.saturating_sub(self.slots.available_permits());
         [
-            used(Limited::Reviews, &self.slots, AT_ONCE),
-            used(Limited::UnknownTokens, &self.unknown_queue, UNKNOWN_IN_QUEUE),
+            LimitUse::of_counts(Limited::Reviews, reviews, AT_ONCE),
+            LimitUse::of_counts(Limited::UnknownTokens, self.unknown.count(), unknown::MOST),
         ]
     }
 
-    /// Finds the user of a token.
-    pub async fn authenticate(&self, token: &str) -> Result<User, ReviewError> {
+    /// The user of a token, if the answer to an earlier review still holds. This asks nothing.
+    pub fn known(&self, token: &str) -> Option<User> {
+        self.known_by(&key(&[token.as_bytes()]))
+    }
+
+    fn known_by(&self, key: &Key) -> Option<User> {
+        locked(&self.users).get(key, self.clock.monotonic())
+    }
+
+    /// Finds the user of a token that a request from `host` shows.
+    pub async fn authenticate(&self, token: &str, host: Host) -> Result<User, ReviewError> {
         let key = key(&[token.as_bytes()]);
-        let known = locked(&self.users).get(&key, self.clock.monotonic());
-        if let Some(user) = known {
+        if let Some(user) = self.known_by(&key) {
             return Ok(user);
         }
         if locked(&self.refused).get(&key, self.clock.monotonic()).is_some() {
@@ -136,10 +137,11 @@ impl Reviews {
         }
         let was_good = locked(&self.users).has(&key);
         let reviewed = if was_good {
-            self.review_token(token, key, &self.slots).await?
+            self.review_token(token, key, Some(&self.slots)).await?
         } else {
-            let _place = self.unknown_queue.try_acquire().map_err(|_| ReviewError::TooManyUnknown)?;
-            self.review_token(token, key, &self.unknown_slots).await?
+            let entering = tokio::time::timeout(self.server.call_timeout(), self.unknown.enter(host));
+            let _place = entering.await.ok().flatten().ok_or(ReviewError::TooManyUnknown)?;
+            self.review_token(token, key, None).await?
         };
         let Some(user) = reviewed else {
             locked(&self.users).remove(&key);
@@ -184,7 +186,7 @@ impl Reviews {
         &self,
         token: &str,
         key: Key,
-        slots: &Semaphore,
+        slots: Option<&Semaphore>,
     ) -> Result<Option<User>, ApiFailure> {
         let purpose = self.accepted.purpose(token);
         // Without an audience, the API server takes its own.
@@ -192,7 +194,7 @@ impl Reviews {
         let spec =
             TokenReviewSpec { token: Some(token.to_owned()), audiences: audience.clone().map(|it| vec![it]) };
         let review = TokenReview { spec, ..TokenReview::default() };
-        let status = self.create(&review, [slots]).await?.status.unwrap_or_default();
+        let status = self.create(&review, slots).await?.status.unwrap_or_default();
         if status.authenticated != Some(true) {
             return Ok(None);
         }
@@ -228,7 +230,11 @@ impl Reviews {
     /// Sends a review after it has a turn of each of `slots`.
     ///
     /// It does not use [`kube::Api::create`], which logs an answer that it cannot read, and a token is in the answer.
-    async fn create<K, const N: usize>(&self, review: &K, slots: [&Semaphore; N]) -> Result<K, ApiFailure>
+    async fn create<'s, K>(
+        &self,
+        review: &K,
+        slots: impl IntoIterator<Item = &'s Semaphore>,
+    ) -> Result<K, ApiFailure>
     where
         K: Resource<DynamicType = ()> + Serialize + DeserializeOwned,
     {
@@ -238,7 +244,7 @@ impl Reviews {
         let request = request.map_err(|error| unreadable(&error.to_string()))?;
         let client = self.server.client();
         let answer = self.server.call(async {
-            let mut turns = Vec::with_capacity(N);
+            let mut turns = Vec::new();
             for slots in slots {
                 // The semaphores are never closed, so this is never an error.
                 turns.push(slots.acquire().await);

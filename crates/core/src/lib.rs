@@ -9,9 +9,11 @@
 //! - [`reload`]: files that are read again when they change
 //! - [`clock`]: what time it is, as a parameter
 //! - [`metrics`]: what Prometheus is told
+//! - [`host`], [`waiting`]: clients that take turns
 //! - [`secret_text`]: tokens, passwords and keys that settings give
 
 pub mod clock;
+pub mod host;
 pub mod image;
 pub mod metrics;
 pub mod protocol;
@@ -23,3 +25,4 @@ pub mod secret_text;
 pub mod size;
 pub mod text;
 pub mod time;
+pub mod waiting;

@@ -8,8 +8,9 @@ use super::source::{Token, code_without_tests, names_below, roots, tokens};
 /// Crates that are pure, but for the parts that [`OF_OTHERS`] names.
 const PURE: [&str; 2] = ["core", "spark"];
 /// What the plan may name of other rooms, and of those parts of pure crates that read or draw.
-const OF_OTHERS: [(&str, &[&str]); 12] = [
+const OF_OTHERS: [(&str, &[&str]); 13] = [
     ("core/clock", &[]),
+    ("core/host", &[]),
     ("core/metrics", &[]),
     ("core/reload", &[]),
     ("core/resource/id", &[]),

@@ -9,11 +9,12 @@ use axum::http::header::AUTHORIZATION;
 use super::error::ApiError;
 use super::tokens::TokenFile;
 use cloakroom_cluster::{ReviewError, Reviews, User};
+use cloakroom_core::host::Host;
 use cloakroom_core::metrics::LimitUse;
 use cloakroom_core::protocol::PROXIED_AUTHORIZATION;
 use cloakroom_core::protocol::problem::Code;
 use cloakroom_core::protocol::v1::UploadAuthKind;
-use cloakroom_core::resource::{Owner, ResourceSecret};
+use cloakroom_core::resource::{Holder, Owner, ResourceSecret};
 use cloakroom_core::text::chain;
 
 /// How uploads are authorised.
@@ -60,7 +61,12 @@ impl Uploader {
 impl UploadAuth {
     /// Checks the token of a request. The caller must also check with [`Self::permit`] whether the uploader may stage
     /// for its owner.
-    pub(super) async fn identify(&self, headers: &HeaderMap, token_hint: &str) -> Result<Uploader, ApiError> {
+    pub(super) async fn identify(
+        &self,
+        headers: &HeaderMap,
+        from: IpAddr,
+        token_hint: &str,
+    ) -> Result<Uploader, ApiError> {
         let shown = |which: &str| {
             credentials(headers)?.ok_or_else(|| {
                 ApiError::unauthorized(&format!(
@@ -84,9 +90,16 @@ impl UploadAuth {
                      named, and others by kubectl create token cloakroom-uploader -n NAMESPACE --audience {}",
                     accepted.audience
                 ))?;
-                Ok(Uploader::User(reviews.authenticate(token.expose()).await?))
+                Ok(Uploader::User(reviews.authenticate(token.expose(), Host::from(from)).await?))
             }
         }
+    }
+
+    /// The holder of the request's token, if the API server has confirmed it a moment ago. This asks nobody.
+    pub(super) fn holder(&self, headers: &HeaderMap) -> Option<Holder> {
+        let Self::Kubernetes(reviews) = self else { return None };
+        let token = credentials(headers).ok().flatten()?;
+        reviews.known(token.expose()).map(|user| Holder::user(user.name()))
     }
 
     /// What uploads need, for clients that ask.
@@ -173,4 +186,53 @@ fn secret(headers: &HeaderMap, name: &str) -> Option<ResourceSecret> {
         _ => value,
     };
     (!secret.is_empty()).then(|| ResourceSecret::from_text(secret))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+    use std::time::Duration;
+
+    use axum::{Json, Router};
+    use cloakroom_cluster::{AcceptedTokens, ApiServer};
+    use cloakroom_testing::clock::ManualClock;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// Upload auth by an API server that takes each token for the name of its user.
+    fn by_name(clock: &Arc<ManualClock>) -> UploadAuth {
+        let review = async |Json(mut review): Json<Value>| {
+            let user = json!({"username": review["spec"]["token"]});
+            review["status"] = json!({"authenticated": true, "user": user});
+            Json(review)
+        };
+        let client = kube::Client::new(Router::new().fallback(review), "default");
+        let server = ApiServer::with_client(client, "https://in.process", Duration::from_secs(30));
+        let accepted = AcceptedTokens { audience: "cloakroom.cloakroom".to_owned(), cluster_tokens: true };
+        UploadAuth::Kubernetes(Box::new(Reviews::new(server, accepted, Arc::clone(clock) as _)))
+    }
+
+    fn shows(token: &str) -> HeaderMap {
+        HeaderMap::from_iter([(AUTHORIZATION, format!("Bearer {token}").parse().unwrap())])
+    }
+
+    #[tokio::test]
+    async fn a_request_counts_for_the_namespace_of_its_token_while_a_review_of_it_holds() {
+        let clock = Arc::new(ManualClock::new());
+        let auth = by_name(&clock);
+        for (token, holder) in [
+            ("system:serviceaccount:spark:cloakroom-uploader", Holder::namespace("spark")),
+            ("system:serviceaccount:spark:another", Holder::namespace("spark")),
+            ("jo@example.com", Holder::user("jo@example.com")),
+        ] {
+            let headers = shows(token);
+            assert_eq!(auth.holder(&headers), None, "nobody was asked yet");
+            auth.identify(&headers, Ipv4Addr::LOCALHOST.into(), "").await.unwrap();
+            assert_eq!(auth.holder(&headers), Some(holder));
+            clock.advance(Duration::from_secs(61));
+            assert_eq!(auth.holder(&headers), None);
+        }
+        assert_eq!(auth.holder(&HeaderMap::new()), None);
+    }
 }

@@ -158,12 +158,12 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::http::turns::Turns;
+    use crate::http::turns::{Client, Turns};
 
     #[tokio::test]
     async fn a_turn_is_over_when_the_body_is_asked_for() {
         let turns = Turns::default();
-        let turn = Arc::new(turns.take(IpAddr::from([10, 0, 0, 1]).into()).await);
+        let turn = Arc::new(turns.take(Client::Host(IpAddr::from([10, 0, 0, 1]).into())).await);
         let second = Duration::from_secs(1);
         let limits = PaceLimits { idle_timeout: second, min_rate: 0, rate_window: second };
         let mut body = GuardedBody::new(

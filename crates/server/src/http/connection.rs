@@ -2,14 +2,14 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::ConnectInfo;
 use axum::http::header::CONNECTION;
-use axum::http::{HeaderValue, Request, Response, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -31,8 +31,9 @@ use super::phase::{Phase, Phases};
 use super::refusals::Refusals;
 use super::seats::Seat;
 use super::socket::{PacedSocket, Reset};
+use super::state::Settings;
 use super::tls::ServerTls;
-use super::turns::Turns;
+use super::turns::{Client, Turns};
 
 /// The most headers of one request, in number and bytes. Browsers behind proxies need fewer.
 const MAX_HEADERS: usize = 100;
@@ -66,6 +67,8 @@ pub(super) struct Connection {
     /// Shared by all connections of the listener.
     pub(super) turns: Turns,
     pub(super) refusals: Refusals,
+    /// Set when the server begins to serve.
+    pub(super) settings: Arc<OnceLock<Arc<Settings>>>,
     /// Counts the transfers of all connections.
     pub(super) in_flight: TaskTracker,
     pub(super) ends: Ends,
@@ -89,7 +92,7 @@ impl Connection {
         let socket = PacedSocket::new(socket, self.connections.pace, reset.clone());
         let Some(tls) = tls else { return self.serve(socket, &reset).await };
         let handshake = async {
-            let _turn = self.turns.take(self.peer.ip().into()).await;
+            let _turn = self.turns.take(Client::Host(self.peer.ip().into())).await;
             tokio::time::timeout(self.connections.header_timeout, tls.acceptor().accept(socket)).await
         };
         let handshake = tokio::select! {
@@ -176,8 +179,8 @@ impl Connection {
 
     /// Waits until a refusal may be sent. If the place is needed meanwhile, the connection ends without it. A client whose
     /// token is known keeps its place. So does a trusted proxy, except for unknown tokens: its place is of many clients.
-    async fn hold_back_refusal(&self, status: StatusCode, is_known: bool) {
-        let Some(until) = self.refusals.held_back_until(status) else { return };
+    async fn hold_back_refusal(&self, status: StatusCode, client: &Client, is_known: bool) {
+        let Some(until) = self.refusals.held_back_until(status, client) else { return };
         let is_unknown_token = status == StatusCode::UNAUTHORIZED;
         if is_known || !(self.seat.visitor.is_single || is_unknown_token) {
             tokio::time::sleep_until(until).await;
@@ -185,6 +188,13 @@ impl Connection {
             self.gave_way.cancel();
             std::future::pending::<()>().await;
         }
+    }
+
+    fn client(&self, headers: &HeaderMap) -> Client {
+        let peer = self.peer.ip();
+        self.settings
+            .get()
+            .map_or_else(|| Client::Host(peer.into()), |settings| settings.client(peer, headers))
     }
 
     async fn answer(
@@ -197,7 +207,8 @@ impl Connection {
         self.has_asked.store(true, Ordering::Relaxed);
         let (phase, router) = self.phases.now();
         let work = (phase == Phase::Serving).then(|| self.seat.occupation.begin(token));
-        let turn = Arc::new(self.turns.take(self.peer.ip().into()).await);
+        let client = self.client(request.headers());
+        let turn = Arc::new(self.turns.take(client.clone()).await);
         let mut request = request.map(Body::new);
         request.extensions_mut().insert(ConnectInfo(self.peer));
         request.extensions_mut().insert(OfConnection {
@@ -209,7 +220,7 @@ impl Connection {
         turn.end();
         if phase == Phase::Serving {
             let is_known = response.extensions().get::<OfKnownToken>().is_some();
-            self.hold_back_refusal(response.status(), is_known).await;
+            self.hold_back_refusal(response.status(), &client, is_known).await;
         }
         if self.phases.now().0 == Phase::Stopping {
             // The client must open a new connection to reach the server's successor.

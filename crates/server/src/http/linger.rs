@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::seats::Visitor;
-use super::turns::Host;
+use cloakroom_core::host::Host;
 
 /// How long every refused body is read, in time and bytes.
 pub(super) const SHORT_TIME: Duration = Duration::from_secs(2);

@@ -13,16 +13,16 @@ use super::connection::{Connection, Ends};
 use super::linger::{Lingering, Remains};
 use super::pace::PaceLimits;
 use super::phase::Phases;
-use super::proxies::TrustedProxies;
 use super::refusals::Refusals;
 use super::router::{Entrance, Serves};
 use super::seats::{Seat, Seats, Visitor};
-use super::state::AppState;
+use super::state::{AppState, Settings};
 use super::tls::ServerTls;
 use super::turns::Turns;
-use super::waiting::WaitingRoom;
 use crate::shutdown::Shutdown;
+use cloakroom_core::host::Host;
 use cloakroom_core::metrics::{Limited, Metrics};
+use cloakroom_core::waiting::WaitingRoom;
 
 /// The size of a connection's buffer, of which it has two at most. It is large while there are few connections, for
 /// speed, and small while there are many, to save memory.
@@ -78,7 +78,7 @@ pub struct Edge {
     running: TaskTracker,
     ends: Ends,
     /// Set when the server begins to serve.
-    trusted_proxies: Arc<OnceLock<TrustedProxies>>,
+    settings: Arc<OnceLock<Arc<Settings>>>,
 }
 
 impl Edge {
@@ -97,7 +97,7 @@ impl Edge {
             in_flight: TaskTracker::new(),
             running: TaskTracker::new(),
             ends: Ends::default(),
-            trusted_proxies: Arc::default(),
+            settings: Arc::default(),
         };
         for Listener { socket, tls, serves } in listeners {
             let phases = Arc::new(Phases::new(serves, entrance.clone(), shutdown.clone()));
@@ -118,7 +118,7 @@ impl Edge {
                 in_flight: edge.in_flight.clone(),
                 running: edge.running.clone(),
                 ends: edge.ends.clone(),
-                trusted_proxies: Arc::clone(&edge.trusted_proxies),
+                settings: Arc::clone(&edge.settings),
             };
             edge.running.spawn(acceptor.run(socket));
         }
@@ -133,7 +133,7 @@ impl Edge {
     /// Begins to serve requests.
     pub fn serve(&self, state: &AppState) {
         // A server begins to serve once.
-        let _ = self.trusted_proxies.set(state.settings.trusted_proxies.clone());
+        let _ = self.settings.set(Arc::clone(&state.settings));
         for phases in &self.phases {
             phases.serve(state);
         }
@@ -175,7 +175,7 @@ struct Acceptor {
     in_flight: TaskTracker,
     running: TaskTracker,
     ends: Ends,
-    trusted_proxies: Arc<OnceLock<TrustedProxies>>,
+    settings: Arc<OnceLock<Arc<Settings>>>,
 }
 
 /// A connection that was accepted.
@@ -218,10 +218,10 @@ impl Acceptor {
     }
 
     /// Gives free places to connections that wait, and makes others leave for the rest.
-    fn seat_those_that_wait(&self, room: &mut WaitingRoom<Accepted>) {
+    fn seat_those_that_wait(&self, room: &mut WaitingRoom<Host, Accepted>) {
         while let Some((_, peer)) = room.peek() {
             let Some(seat) = self.seats.take(self.visitor(*peer)) else {
-                return self.seats.make_room_for(&room.hosts());
+                return self.seats.make_room_for(&room.clients());
             };
             if let Some((stream, peer)) = room.pop() {
                 self.take(stream, peer, seat);
@@ -230,13 +230,13 @@ impl Acceptor {
     }
 
     fn visitor(&self, peer: SocketAddr) -> Visitor {
-        let is_proxy = self.trusted_proxies.get().is_some_and(|proxies| proxies.trusts(peer.ip()));
+        let is_proxy = self.settings.get().is_some_and(|settings| settings.trusted_proxies.trusts(peer.ip()));
         Visitor { host: peer.ip().into(), is_single: !is_proxy }
     }
 
     /// Takes the connections that wait here and in the kernel's queue. Otherwise the kernel would reset them with the
     /// socket, and their clients would not learn that they may try again.
-    fn take_last(&self, socket: TcpListener, mut room: WaitingRoom<Accepted>) {
+    fn take_last(&self, socket: TcpListener, mut room: WaitingRoom<Host, Accepted>) {
         self.seat_those_that_wait(&mut room);
         let Ok(socket) = socket.into_std() else { return };
         while let Ok((stream, peer)) = socket.accept() {
@@ -256,6 +256,7 @@ impl Acceptor {
             phases: Arc::clone(&self.phases),
             turns: self.turns.clone(),
             refusals: self.refusals.clone(),
+            settings: Arc::clone(&self.settings),
             in_flight: self.in_flight.clone(),
             ends: self.ends.clone(),
             seat,

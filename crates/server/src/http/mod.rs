@@ -23,7 +23,6 @@ mod state;
 mod tls;
 mod tokens;
 mod turns;
-mod waiting;
 
 pub use auth::UploadAuth;
 pub use connection::KEEP_ALIVE;

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::in_flight::Occupation;
-use super::turns::Host;
+use cloakroom_core::host::Host;
 use cloakroom_core::metrics::{Occupancy, Occupant};
 
 #[cfg(test)]

@@ -1,15 +1,17 @@
 //! The state and the settings of the handlers.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::http::Uri;
+use axum::http::{HeaderMap, Uri};
 
 use super::auth::UploadAuth;
 use super::proxies::TrustedProxies;
 use super::tokens::TokenFile;
+use super::turns::Client;
 use crate::cleaner::{Cleaner, Downloads, Identity, Judge};
 use crate::owners::Owners;
 use cloakroom_core::metrics::Metrics;
@@ -57,6 +59,12 @@ impl Settings {
     pub(super) fn check_owner(&self, owner: &Owner) -> Result<(), OwnerError> {
         self.owner_kinds.check(owner.kind())?;
         self.namespaces.as_ref().map_or(Ok(()), |namespaces| namespaces.check(owner.namespace()))
+    }
+
+    /// The client that a request counts for. This asks nobody: a token that is not known yet counts for its host.
+    pub(super) fn client(&self, peer: IpAddr, headers: &HeaderMap) -> Client {
+        let host = || Client::Host(self.trusted_proxies.sender(peer, headers).address.into());
+        self.upload_auth.holder(headers).map_or_else(host, Client::Holder)
     }
 }
 

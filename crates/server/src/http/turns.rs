@@ -1,17 +1,20 @@
-//! Decides whose request begins next. Hosts take turns, so a host with many requests makes the others wait for one of
+//! Decides whose request begins next. Clients take turns, so a client with many requests makes the others wait for one of
 //! its requests, and not for all.
 //!
 //! Only the beginning of the work needs a turn: a TLS handshake, or a request from its head until its handler reads the
 //! body or answers. This part is short, and uses the processor and the ledger. If it takes longer than [`PATIENCE`], it
 //! waits for something else, such as its client or the API server. So its turn ends.
 
-use std::collections::{HashMap, VecDeque};
-use std::net::{IpAddr, Ipv6Addr};
+use std::collections::VecDeque;
+use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use std::{iter, mem};
 
 use tokio::sync::oneshot;
+
+use cloakroom_core::host::Host;
+use cloakroom_core::resource::Holder;
+use cloakroom_core::waiting::WaitingRoom;
 
 /// Turns at once.
 const AT_ONCE: usize = 8;
@@ -19,34 +22,26 @@ const AT_ONCE: usize = 8;
 /// The longest time of a turn.
 const PATIENCE: Duration = Duration::from_millis(2);
 
-/// A host, as far as its address tells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Host(IpAddr);
-
-impl From<IpAddr> for Host {
-    /// In IPv6, a host mostly has a network of 64 bits to itself.
-    fn from(address: IpAddr) -> Self {
-        Self(match address.to_canonical() {
-            IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
-            address @ IpAddr::V4(_) => address,
-        })
-    }
+/// Who takes a turn.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Client {
+    /// The host that a request comes from, as far as the server knows.
+    Host(Host),
+    /// The namespace or the user of a token that the API server has confirmed. Many of them can have one address, such as
+    /// that of the API server's proxy.
+    Holder(Holder),
 }
 
 /// The turns of one listener. Clones share them.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(super) struct Turns(Arc<Mutex<Queue>>);
 
-#[derive(Default)]
 struct Queue {
     /// Turns that have not ended, with their numbers and the times of their beginnings; the oldest first.
     given: VecDeque<(u64, Instant)>,
     /// The number of the next turn.
     next: u64,
-    /// Hosts with waiting requests, each once; the next one first.
-    hosts: VecDeque<Host>,
-    /// Their requests, the oldest first. No list is empty.
-    waiting: HashMap<Host, VecDeque<oneshot::Sender<Turn>>>,
+    waiting: WaitingRoom<Client, oneshot::Sender<Turn>>,
     /// Whether [`Turns::go_on`] runs.
     goes_on: bool,
 }
@@ -57,16 +52,25 @@ pub(super) struct Turn {
     number: u64,
 }
 
+impl Default for Turns {
+    fn default() -> Self {
+        // The places for connections limit how many wait.
+        let waiting = WaitingRoom::new(usize::MAX);
+        Self(Arc::new(Mutex::new(Queue { given: VecDeque::new(), next: 0, waiting, goes_on: false })))
+    }
+}
+
 impl Turns {
     /// Waits for a turn.
-    pub(super) async fn take(&self, host: Host) -> Turn {
+    pub(super) async fn take(&self, client: Client) -> Turn {
         let given = {
             let mut queue = self.queue();
-            if queue.has_room() && queue.hosts.is_empty() {
+            if queue.has_room() && queue.waiting.is_empty() {
                 return self.give(&mut queue);
             }
             let (sender, given) = oneshot::channel();
-            queue.push(host, sender);
+            // There is always room.
+            drop(queue.waiting.push(client, sender));
             if !mem::replace(&mut queue.goes_on, true) {
                 tokio::spawn(self.clone().go_on());
             }
@@ -107,7 +111,7 @@ impl Turns {
             let oldest = self.queue().given.front().map(|(_, since)| since.elapsed());
             tokio::time::sleep(PATIENCE.saturating_sub(oldest.unwrap_or(PATIENCE))).await;
             let mut queue = self.queue();
-            if queue.hosts.is_empty() {
+            if queue.waiting.is_empty() {
                 queue.goes_on = false;
                 return;
             }
@@ -132,29 +136,9 @@ impl Queue {
         self.given.len() < AT_ONCE
     }
 
-    fn push(&mut self, host: Host, sender: oneshot::Sender<Turn>) {
-        let waiting = self.waiting.entry(host).or_default();
-        if waiting.is_empty() {
-            self.hosts.push_back(host);
-        }
-        waiting.push_back(sender);
-    }
-
-    /// The oldest request of the next host. The host then goes to the end of the queue.
+    /// The next request whose client is still there.
     fn pop(&mut self) -> Option<oneshot::Sender<Turn>> {
-        while let Some(host) = self.hosts.pop_front() {
-            let Some(waiting) = self.waiting.get_mut(&host) else { continue };
-            let next = iter::from_fn(|| waiting.pop_front()).find(|sender| !sender.is_closed());
-            if waiting.is_empty() {
-                self.waiting.remove(&host);
-            } else {
-                self.hosts.push_back(host);
-            }
-            if next.is_some() {
-                return next;
-            }
-        }
-        None
+        std::iter::from_fn(|| self.waiting.pop()).find(|sender| !sender.is_closed())
     }
 }
 
@@ -175,35 +159,23 @@ impl Drop for Turn {
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+
     use futures_util::FutureExt as _;
 
     use super::*;
 
-    fn host(last: u8) -> Host {
-        IpAddr::from([10, 0, 0, last]).into()
+    fn host(last: u8) -> Client {
+        Client::Host(IpAddr::from([10, 0, 0, last]).into())
     }
 
     /// As many turns as there are at once.
-    async fn all(turns: &Turns, host: Host) -> Vec<Turn> {
+    async fn all(turns: &Turns, client: Client) -> Vec<Turn> {
         let mut taken = Vec::new();
         for _ in 0..AT_ONCE {
-            taken.push(turns.take(host).await);
+            taken.push(turns.take(client.clone()).await);
         }
         taken
-    }
-
-    #[test]
-    fn a_host_that_asks_for_much_keeps_others_waiting_for_one_request_of_its_own() {
-        let mut queue = Queue::default();
-        let mut waiting = Vec::new();
-        for last in [1, 1, 1, 2, 2, 3] {
-            let (sender, given) = oneshot::channel();
-            queue.push(host(last), sender);
-            waiting.push(given);
-        }
-        let next = || queue.hosts.front().copied().filter(|_| queue.pop().is_some());
-        assert_eq!(iter::from_fn(next).collect::<Vec<_>>(), [1, 2, 3, 1, 2, 1].map(host));
-        assert!(queue.waiting.is_empty());
     }
 
     #[tokio::test]
@@ -221,22 +193,28 @@ mod tests {
 
     #[test]
     fn clients_that_are_gone_take_no_turn() {
-        let mut queue = Queue::default();
+        let turns = Turns::default();
+        let mut queue = turns.queue();
         let (sender, _given) = oneshot::channel();
         for last in (0..=u8::MAX).cycle().take(1000) {
-            queue.push(host(last), oneshot::channel().0);
+            queue.waiting.push(host(last), oneshot::channel().0);
         }
-        queue.push(host(7), sender);
+        queue.waiting.push(host(7), sender);
         assert!(queue.pop().is_some_and(|sender| !sender.is_closed()));
         assert!(queue.pop().is_none() && queue.waiting.is_empty());
     }
 
     #[test]
-    fn hosts_of_ipv6_are_networks() {
-        let of = |text: &str| Host::from(text.parse::<IpAddr>().unwrap());
-        assert_eq!(of("2001:db8::1"), of("2001:db8::ffff:2"));
-        assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));
-        assert_eq!(of("::ffff:10.0.0.1"), host(1));
-        assert_ne!(host(1), host(2));
+    fn namespaces_behind_one_address_take_turns() {
+        let turns = Turns::default();
+        let mut queue = turns.queue();
+        let mut receivers = Vec::new();
+        let spark = || Client::Holder(Holder::namespace("spark"));
+        for client in [host(1), host(1), host(1), spark()] {
+            let (sender, given) = oneshot::channel();
+            queue.waiting.push(client, sender);
+            receivers.push(given);
+        }
+        assert_eq!(queue.waiting.clients(), [host(1), spark(), host(1), host(1)]);
     }
 }

@@ -1,5 +1,8 @@
 //! Many who ask for the wrong thing keep those who ask for the right one waiting neither for tokens nor for rights.
 
+use std::net::IpAddr;
+
+use cloakroom_testing::tls;
 use cloakroom_testing::wait::{until, until_true};
 use futures_util::StreamExt as _;
 use futures_util::future::join_all;
@@ -43,6 +46,33 @@ async fn a_flood_of_unknown_tokens_waits_in_a_queue_of_its_own() {
     tokio::join!(refused, honest);
     assert_eq!(asked(&guarded, "TokenReview"), 6, "no others of the flood reached the API server");
     assert_eq!(limit(&guarded.app, "reviews").await, Some((0, 12)));
+}
+
+#[tokio::test]
+async fn unknown_tokens_of_one_host_turn_none_away_of_another() {
+    let guarded = guarded().await;
+    guarded.cluster.set(Mood::HangsForStrangers);
+    let abuser = reqwest::Client::builder().no_proxy().tls_backend_preconfigured(tls::no_roots());
+    let abuser = abuser.local_address(IpAddr::from([127, 0, 0, 8])).build().unwrap();
+    let url = guarded.app.url("/api/v1/resources/deps.tgz?namespace=demo&label=app%3Dx");
+    let made_up = (0..32).map(|number| format!("made-up-token-number-{number}"));
+    let mut flood: FuturesUnordered<_> =
+        made_up.map(|token| abuser.put(&url).bearer_auth(token).body("jars").send()).collect();
+    let full =
+        until("the queue is full", async || limit(&guarded.app, "unknown-tokens").await == Some((32, 32)));
+    tokio::select! {
+        () = full => {}
+        Some(answer) = flood.next() => panic!("{answer:?}"),
+    }
+    let honest = guarded.upload("demo", Some(OTHER_TOKEN));
+    let refused = async {
+        let answer = flood.next().await.unwrap().unwrap();
+        assert_eq!(problem(answer).await.code.as_str(), "overloaded", "the host with most of them");
+        guarded.cluster.set(Mood::Good);
+        drop(flood);
+    };
+    let (honest, ()) = tokio::join!(honest, refused);
+    assert_eq!(honest.status(), 201);
 }
 
 #[tokio::test]

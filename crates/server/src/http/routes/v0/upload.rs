@@ -71,15 +71,16 @@ async fn stage(
     measured: UploadMeasurement,
 ) -> Result<SubmittedResourceIdAndSecret, ApiError> {
     let settings = Arc::clone(&state.settings);
-    let uploader = settings.upload_auth.identify(&headers, &settings.token_hint).await?;
-    let staged = stage_for(&uploader, (state, peer), &headers, body, measured).await;
+    let sender = settings.trusted_proxies.sender(peer.ip(), &headers);
+    let uploader = settings.upload_auth.identify(&headers, sender.address, &settings.token_hint).await?;
+    let staged = stage_for(&uploader, (state, sender), &headers, body, measured).await;
     staged.map_err(|error| settings.upload_auth.refuse_identified(error))
 }
 
 /// Stages for an uploader whose token is known, if one is needed.
 async fn stage_for(
     uploader: &Uploader,
-    (state, peer): (AppState, SocketAddr),
+    (state, Sender { address, proxy }): (AppState, Sender),
     headers: &HeaderMap,
     body: Body,
     measured: UploadMeasurement,
@@ -87,7 +88,6 @@ async fn stage_for(
     let mut parser = Parser::new(&boundary_of(content_type(headers)?)?, Limits::default());
     state.staging.check_size(body.size_hint().exact().unwrap_or(0).saturating_sub(FORM_BYTES))?;
     let receiver = Receiver::new(body, headers, &state.settings)?;
-    let Sender { address, proxy } = state.settings.trusted_proxies.sender(peer.ip(), headers);
     let uploaded_by = uploader.called(address);
     // Before its owner is known, the bundle counts for the user.
     let holder = uploader.user().map(Holder::user);

@@ -121,20 +121,22 @@ async fn stage(request: Request) -> Result<Response, ApiError> {
 /// Stages a bundle. Whatever can be refused is refused before a byte of the body is read.
 async fn take(request: Request, measured: UploadMeasurement) -> Result<Response, ApiError> {
     let settings = Arc::clone(&request.state.settings);
-    let uploader = settings.upload_auth.identify(&request.headers, &settings.token_hint).await?;
-    take_from(&uploader, request, measured)
+    let sender = settings.trusted_proxies.sender(request.peer.ip(), &request.headers);
+    let identifying = settings.upload_auth.identify(&request.headers, sender.address, &settings.token_hint);
+    let uploader = identifying.await?;
+    take_from(&uploader, sender, request, measured)
         .await
         .map_err(|error| settings.upload_auth.refuse_identified(error))
 }
 
 async fn take_from(
     uploader: &Uploader,
+    Sender { address, proxy }: Sender,
     request: Request,
     measured: UploadMeasurement,
 ) -> Result<Response, ApiError> {
     let Request { state, peer, headers, query, file_name, body } = request;
     let settings = &state.settings;
-    let Sender { address, proxy } = settings.trusted_proxies.sender(peer.ip(), &headers);
     let uploaded_by = uploader.called(address);
     refuse_wrong_kind(&headers)?;
     let claimed_user = claimed_user(&headers)?;
