@@ -1,5 +1,5 @@
-//! The admin token of a server that listens on loopback only. The server makes a token for its run, and writes it with
-//! its address to a file in the data directory. `cloakroom ls` and the other admin commands read the file there.
+//! The admin token of a server that was given none. The server makes a token for its run, and writes it with its address
+//! on this machine to a file in the data directory. `cloakroom ls` and the other admin commands read the file there.
 //!
 //! A request from this machine is not enough: only a user who can read the file is an admin. Neither side trusts a file
 //! that another user could have put there.
@@ -102,13 +102,14 @@ impl Drop for TokenOfThisRun {
     }
 }
 
-/// Makes a token for this run, and writes it with its address to the data directory; `None` if other users could replace
-/// the file.
-pub fn leave(data_dir: &Path, url: &str) -> anyhow::Result<Option<TokenOfThisRun>> {
+/// Whether other users could replace a file in the data directory.
+pub fn is_writable_for_others(data_dir: &Path) -> anyhow::Result<bool> {
     let folder = fs::metadata(data_dir).with_context(|| format!("cannot look at {}", data_dir.display()))?;
-    if folder.uid() != geteuid().as_raw() || folder.mode() & 0o022 != 0 {
-        return Ok(None);
-    }
+    Ok(folder.uid() != geteuid().as_raw() || folder.mode() & 0o022 != 0)
+}
+
+/// Makes a token for this run, and writes it with its address to the data directory.
+pub fn leave(data_dir: &Path, url: &str) -> anyhow::Result<TokenOfThisRun> {
     clear(data_dir)?;
     let token = ResourceSecret::generate(&mut rand::rng());
     let path = data_dir.join(FILE);
@@ -118,7 +119,7 @@ pub fn leave(data_dir: &Path, url: &str) -> anyhow::Result<Option<TokenOfThisRun
     // Made before the file is written, so that a file that cannot be written is removed.
     let left = TokenOfThisRun { tokens: TokenFile::made(&token, TokenUse::Admin), path, file };
     write!(&left.file, "{}\n{url}\n", token.expose()).context(failed)?;
-    Ok(Some(left))
+    Ok(left)
 }
 
 /// Removes the file of an earlier server, whose token is no longer valid.
@@ -154,7 +155,7 @@ mod tests {
         assert!(LocalAdmin::left_in(&folder.path().join("missing")).unwrap().is_none());
         let mut tokens = Vec::new();
         for _ in 0..2 {
-            let left = leave(folder.path(), "http://127.0.0.1:10000").unwrap().unwrap();
+            let left = leave(folder.path(), "http://127.0.0.1:10000").unwrap();
             assert_eq!(fs::metadata(&left.path).unwrap().permissions().mode() & 0o777, 0o600);
             let found = LocalAdmin::left_in(folder.path()).unwrap().unwrap();
             assert_eq!(found.url.to_string(), "http://127.0.0.1:10000");
@@ -169,10 +170,10 @@ mod tests {
         let outer = tempfile::tempdir().unwrap();
         let path = outer.path().join("data");
         fs::create_dir(&path).unwrap();
-        let first = leave(&path, "http://127.0.0.1:10000").unwrap().unwrap();
+        let first = leave(&path, "http://127.0.0.1:10000").unwrap();
         fs::remove_dir_all(&path).unwrap();
         fs::create_dir(&path).unwrap();
-        let second = leave(&path, "http://127.0.0.1:10001").unwrap().unwrap();
+        let second = leave(&path, "http://127.0.0.1:10001").unwrap();
         drop(first);
         assert!(LocalAdmin::left_in(&path).unwrap().is_some(), "the token of the other server was removed");
         drop(second);
@@ -189,18 +190,19 @@ mod tests {
     }
 
     #[test]
-    fn no_token_is_left_where_others_may_write() {
+    fn a_folder_where_others_may_write_is_told() {
         let folder = data_dir();
+        assert!(!is_writable_for_others(folder.path()).unwrap());
         for mode in [0o777, 0o770, 0o702] {
             fs::set_permissions(folder.path(), fs::Permissions::from_mode(mode)).unwrap();
-            assert!(leave(folder.path(), "http://127.0.0.1:10000").unwrap().is_none(), "{mode:o}");
+            assert!(is_writable_for_others(folder.path()).unwrap(), "{mode:o}");
         }
     }
 
     #[test]
     fn a_file_that_another_user_could_have_put_there_is_not_used() {
         let folder = data_dir();
-        let left = leave(folder.path(), "http://127.0.0.1:10000").unwrap().unwrap();
+        let left = leave(folder.path(), "http://127.0.0.1:10000").unwrap();
         let path = &left.path;
         fs::set_permissions(path, fs::Permissions::from_mode(0o644)).unwrap();
         let refusal = LocalAdmin::left_in(folder.path()).unwrap_err().to_string();
@@ -209,7 +211,7 @@ mod tests {
         fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
         symlink(path, elsewhere.path().join(FILE)).unwrap();
         assert!(LocalAdmin::left_in(elsewhere.path()).is_err(), "a link was followed");
-        let _left = leave(folder.path(), "https://example.org").unwrap().unwrap();
+        let _left = leave(folder.path(), "https://example.org").unwrap();
         let refusal = LocalAdmin::left_in(folder.path()).unwrap_err().to_string();
         assert!(refusal.contains("is not an address of this machine"), "{refusal}");
     }

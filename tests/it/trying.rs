@@ -35,11 +35,16 @@ impl TriedServer {
 }
 
 fn start(folder: &Path, flags: &[&str]) -> Cloakroom {
+    start_in(folder, flags, &[])
+}
+
+fn start_in(folder: &Path, flags: &[&str], environment: &[(&str, &str)]) -> Cloakroom {
     let mut command = process::command();
-    command
-        .current_dir(folder)
-        .args(["serve", "--listen", "127.0.0.1:0", "--min-free-space", "0b"])
-        .args(flags);
+    command.current_dir(folder).args(["serve", "--min-free-space", "0b"]).args(flags);
+    if !flags.contains(&"--listen") {
+        command.args(["--listen", "127.0.0.1:0"]);
+    }
+    command.envs(environment.iter().copied());
     let mut server = Cloakroom::launch_with(command, Stdio::from(File::create(folder.join("said")).unwrap()));
     server.wait_until_it_serves();
     server
@@ -121,7 +126,7 @@ fn the_token_of_a_local_server_is_its_users_alone_and_of_one_run() {
     let url = tried.server.url("");
     let guessed = tried.run(&["ls", "--admin-url", &url, "--admin-token-file", "guess"]);
     assert!(stderr(&guessed).contains("401 unauthorized"), "{}", stderr(&guessed));
-    let says = "it has made one for this run, in the file admin-token of its data directory";
+    let says = "it has made one for this run, which cloakroom ls, show, rm and clean find by themselves";
     assert!(stderr(&guessed).contains(says), "{}", stderr(&guessed));
     // It is shown to the server that has left it alone.
     let elsewhere = tried.run(&["ls", "--admin-url", "http://127.0.0.1:1"]);
@@ -143,9 +148,33 @@ fn the_token_of_a_local_server_is_its_users_alone_and_of_one_run() {
 }
 
 #[test]
-fn a_server_that_other_machines_reach_or_that_has_tokens_leaves_none() {
+fn commands_on_the_machine_of_a_server_find_its_token_if_only_its_operational_port_is_for_admins() {
+    for to in ["0.0.0.0:0", "[::]:0"] {
+        let mut tried = TriedServer::new(&["--ops-listen", to]);
+        let listed = tried.run(&["ls"]);
+        assert_eq!(listed.status.code(), Some(0), "{to}: {}", stderr(&listed));
+        // In a pod, the kubelet gives the volume to a group. Elsewhere that is another user's way to a token of its own.
+        let data = tried.folder.path("cloakroom-data");
+        fs::set_permissions(&data, fs::Permissions::from_mode(0o2775)).unwrap();
+        tried.server.signal("TERM");
+        tried.server.wait();
+        tried.server = start(tried.folder.root(), &["--ops-listen", to]);
+        assert!(!data.join("admin-token").exists());
+        assert!(tried.server.log().contains("no admin token was made"), "{}", tried.server.log());
+        tried.server.signal("TERM");
+        tried.server.wait();
+        let environment = [("KUBERNETES_SERVICE_HOST", "127.0.0.1")];
+        tried.server = start_in(tried.folder.root(), &["--ops-listen", to, "--no-kubernetes"], &environment);
+        let listed = tried.run(&["ls"]);
+        assert_eq!(listed.status.code(), Some(0), "{to}: {}", stderr(&listed));
+    }
+}
+
+#[test]
+fn a_server_with_tokens_or_with_admins_on_the_port_for_clients_leaves_none() {
     let mut tried = TriedServer::new(&[]);
-    for flags in [&["--ops-listen", "0.0.0.0:0"][..], &["--admin-token-file", "tokens"]] {
+    let public = ["--listen", "0.0.0.0:0", "--upload-auth", "none"];
+    for flags in [&public[..], &["--admin-token-file", "tokens"]] {
         fs::write(tried.folder.path("tokens"), "admin-horse-battery-staple\n").unwrap();
         tried.server.signal("TERM");
         tried.server.wait();
@@ -153,7 +182,8 @@ fn a_server_that_other_machines_reach_or_that_has_tokens_leaves_none() {
         assert!(!tried.folder.path("cloakroom-data/admin-token").exists(), "{flags:?}");
         let refused = tried.run(&["ls"]);
         assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
-        assert!(stderr(&refused).contains("there is none in ./cloakroom-data"), "{}", stderr(&refused));
+        let says = "no server runs with the data directory ./cloakroom-data, and no admin token is given";
+        assert!(stderr(&refused).contains(says), "{}", stderr(&refused));
     }
 }
 

@@ -13,7 +13,7 @@ use crate::cli::CleanArgs;
 
 /// Asks the server for a sweep, and prints its report.
 pub async fn run(args: CleanArgs) -> anyhow::Result<ExitCode> {
-    let client = connect(&args.admin)?;
+    let client = connect(&args.admin, "clean")?;
     if let Some(uid) = &args.accept_cluster {
         eprintln!("{}", harmless(&accepted(&client.accept_cluster(uid).await?)));
     }

@@ -29,7 +29,7 @@ struct Listing {
 
 /// Lists resources. Everything but the list goes to stderr.
 pub async fn run(args: LsArgs) -> anyhow::Result<ExitCode> {
-    let client = connect(&args.admin)?;
+    let client = connect(&args.admin, "ls")?;
     let server = client.status().await?;
     let is_filtered = args.selection.is_filter();
     let selection = Selection { deleted: args.deleted, ..Selection::from(args.selection) };

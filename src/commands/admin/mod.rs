@@ -35,8 +35,8 @@ pub use show::run as show;
 /// The shipped manifests' operational listener, seen from its own pod.
 const ADMIN_URL: &str = "http://127.0.0.1:10001";
 
-/// The client for these flags. Everything that can be refused without the server is refused here.
-fn connect(args: &AdminArgs) -> anyhow::Result<AdminClient> {
+/// The client for these flags of `command`. Everything that can be refused without the server is refused here.
+fn connect(args: &AdminArgs, command: &str) -> anyhow::Result<AdminClient> {
     let left = || LocalAdmin::left_in(&args.data_dir);
     let (server, token) = match (&args.admin_url, &args.admin_token_file) {
         (server, Some(path)) => {
@@ -44,7 +44,7 @@ fn connect(args: &AdminArgs) -> anyhow::Result<AdminClient> {
             (server, AdminToken::read(path, &admin_token_giver(path).to_string())?)
         }
         (server, None) => {
-            let LocalAdmin { url, token } = left()?.ok_or_else(|| no_token(&args.data_dir))?;
+            let LocalAdmin { url, token } = left()?.ok_or_else(|| no_token(&args.data_dir, command))?;
             // The token is only for the server that made it.
             if let Some(server) = server.as_ref().filter(|server| **server != url) {
                 return Err(UsageError::new(format!(
@@ -61,11 +61,12 @@ fn connect(args: &AdminArgs) -> anyhow::Result<AdminClient> {
     Ok(AdminClient::new(http, server, token)?)
 }
 
-fn no_token(data_dir: &Path) -> UsageError {
+fn no_token(data_dir: &Path, command: &str) -> UsageError {
     UsageError::new(format!(
-        "an admin token is missing: give a file with one of the tokens in the server's own --admin-token-file by \
-         {TOKEN_FLAG} (in the environment CLOAKROOM_ADMIN_TOKEN_FILE). A server on loopback without such a file writes \
-         a token to its data directory: there is none in {}; name another data directory by --data-dir",
+        "no server runs with the data directory {}, and no admin token is given. For the server in a cluster, this needs \
+         nothing else: kubectl exec -n cloakroom deploy/cloakroom -- cloakroom {command}. For one on this machine, name \
+         its --data-dir. For any other, give a file with one of the tokens in its own --admin-token-file by {TOKEN_FLAG} (in \
+         the environment CLOAKROOM_ADMIN_TOKEN_FILE)",
         data_dir.display()
     ))
 }

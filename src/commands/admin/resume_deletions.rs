@@ -7,7 +7,7 @@ use crate::cli::ResumeDeletionsArgs;
 
 /// Lets the server's sweeps delete again.
 pub async fn run(args: ResumeDeletionsArgs) -> anyhow::Result<ExitCode> {
-    let resumed = connect(&args.admin)?.resume_deletions().await?;
+    let resumed = connect(&args.admin, "resume-deletions")?.resume_deletions().await?;
     print(if resumed.was_behind {
         "sweeps delete again, by this ledger\n"
     } else {

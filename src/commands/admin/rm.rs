@@ -56,7 +56,7 @@ pub async fn run(args: RmArgs) -> anyhow::Result<ExitCode> {
     }
     let mut named = args.ids;
     named.extend(args.ticket.as_deref().map(of_ticket).transpose()?);
-    let client = connect(&args.admin)?;
+    let client = connect(&args.admin, "rm")?;
     let only_unused = args.selection.unused;
     let by_filter = named.is_empty();
     let ids = if by_filter {

@@ -15,7 +15,7 @@ use crate::cli::ShowArgs;
 /// Shows one resource.
 pub async fn run(args: ShowArgs) -> anyhow::Result<ExitCode> {
     let of_ticket = args.ticket.as_deref().map(of_ticket).transpose()?;
-    let client = connect(&args.admin)?;
+    let client = connect(&args.admin, "show")?;
     let ids = resolve(&client, args.id.or(of_ticket).as_slice()).await?;
     for id in ids {
         let details = client.show(id).await?;

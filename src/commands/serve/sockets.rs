@@ -1,7 +1,7 @@
 //! The server's sockets. They are bound before anything else starts, so that an address in use is found first.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use tokio::net::{TcpListener, TcpSocket};
 
@@ -97,6 +97,22 @@ impl Addresses {
     /// The URL of `/admin`.
     pub fn admin_url(&self, settings: &ServeSettings) -> String {
         self.operational.map_or_else(|| self.staging_url(settings), |address| format!("http://{address}"))
+    }
+
+    /// The URL of `/admin` for commands on this machine; `None` if they cannot reach it, or if other machines reach it on the
+    /// port for clients.
+    pub fn admin_url_here(&self, settings: &ServeSettings) -> Option<String> {
+        match self.operational {
+            None => self.are_local().then(|| self.admin_url(settings)),
+            Some(address) => {
+                let here = match address.ip() {
+                    IpAddr::V4(Ipv4Addr::UNSPECIFIED) => Ipv4Addr::LOCALHOST.into(),
+                    IpAddr::V6(Ipv6Addr::UNSPECIFIED) => Ipv6Addr::LOCALHOST.into(),
+                    ip => ip,
+                };
+                here.is_loopback().then(|| format!("http://{}", SocketAddr::new(here, address.port())))
+            }
+        }
     }
 
     /// Log lines for a server that is ready. Users and scripts wait for the last one.

@@ -137,21 +137,26 @@ fn on(store: &str, error: ClaimError) -> anyhow::Error {
     }
 }
 
-/// Makes an admin token if all addresses are loopback and the settings give none.
+/// Makes an admin token if the settings give none, and commands on this machine reach the server.
 fn local_admin(settings: &ServeSettings, addresses: &Addresses) -> anyhow::Result<Option<TokenOfThisRun>> {
     let data_dir = &settings.data_dir;
-    if settings.admin_tokens.is_some() || !addresses.are_local() {
+    let url = addresses.admin_url_here(settings).filter(|_| settings.admin_tokens.is_none());
+    let Some(url) = url else {
         local::clear(data_dir)?;
         return Ok(None);
-    }
-    let Some(made) = local::leave(data_dir, &addresses.admin_url(settings))? else {
+    };
+    // The kubelet gives a volume to a group. All users that reach it there have the server's rights.
+    let is_shared = Pod::of_environment().is_none() && local::is_writable_for_others(data_dir)?;
+    if is_shared {
+        local::clear(data_dir)?;
         tracing::warn!(
             "no admin token was made, because other users may write to the data directory {}: give --admin-token-file \
              for cloakroom ls, show, rm and clean",
             data_dir.display()
         );
         return Ok(None);
-    };
+    }
+    let made = local::leave(data_dir, &url)?;
     let path = std::path::absolute(&made.path).unwrap_or_else(|_| made.path.clone());
     tracing::info!(
         "cloakroom ls, show, rm and clean on this machine use the admin token in {}",

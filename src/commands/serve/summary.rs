@@ -56,8 +56,10 @@ fn bundles(settings: &ServeSettings) -> String {
 fn operations(settings: &ServeSettings) -> String {
     let address =
         settings.ops_listen.map_or_else(|| "the same address".to_owned(), |to| format!("http://{to}"));
-    let is_local =
-        settings.listen.ip().is_loopback() && settings.ops_listen.is_none_or(|to| to.ip().is_loopback());
+    let is_local = match settings.ops_listen {
+        Some(to) => to.ip().is_loopback() || to.ip().is_unspecified(),
+        None => settings.listen.ip().is_loopback(),
+    };
     let admin = match &settings.admin_tokens {
         Some(_) => "with administration",
         None if is_local => "with administration, by a token of each run",

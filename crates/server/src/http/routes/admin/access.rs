@@ -55,8 +55,8 @@ impl FromRequestParts<AppState> for Administrator {
 
 fn where_tokens_are(admin: &Admin) -> &'static str {
     if admin.tokens.path().is_none() {
-        "it has made one for this run, in the file admin-token of its data directory, where cloakroom ls, show, rm and clean \
-         look for it (--data-dir)"
+        "it has made one for this run, which cloakroom ls, show, rm and clean find by themselves in its data directory (--data-dir), \
+         and in its pod: kubectl exec -n cloakroom deploy/cloakroom -- cloakroom ls. For others, start it with --admin-token-file"
     } else {
         "its --admin-token-file has the current ones"
     }
