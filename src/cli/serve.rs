@@ -155,7 +155,7 @@ pub struct AccessArgs {
     pub upload_token_file: Option<PathBuf>,
 
     /// File of tokens for cloakroom ls, show, rm and clean, in the same format; the server reads a changed file again
-    /// [default: none, or one made at the start if no other machine reaches the server]
+    /// [default: one made at the start, for commands on this machine]
     #[arg(long, env = "CLOAKROOM_ADMIN_TOKEN_FILE", value_name = "FILE")]
     pub admin_token_file: Option<PathBuf>,
 }

@@ -42,7 +42,7 @@ fn a_user_may_reach_one_port_of_one_service_and_nothing_else() {
 
 #[test]
 fn asking_who_may_upload_takes_two_rights_and_no_more() {
-    let role = one("components/upload-auth-kubernetes/cluster-role.yaml", "ClusterRole");
+    let role = one("base/reviews-role.yaml", "ClusterRole");
     let expected =
         ["authentication.k8s.io/tokenreviews create", "authorization.k8s.io/subjectaccessreviews create"];
     assert_eq!(rights_of(&role), expected.map(str::to_owned).into());
@@ -65,26 +65,19 @@ fn the_uploader_may_stage_and_nothing_else() {
 
 #[test]
 fn the_pages_make_the_secret_with_the_keys_that_the_server_reads() {
-    let mounted: BTreeSet<_> = environment_of_base()
-        .into_iter()
-        .filter_map(|(_, value)| value.strip_prefix("/etc/cloakroom/tokens/").map(str::to_owned))
-        .collect();
-    assert_eq!(mounted.len(), 2);
-    for page in
-        ["README.md", "docs/deploy.md", "charts/cloakroom/README.md", "manifests/base/deployment.yaml"]
-    {
-        let page_text = std::fs::read_to_string(project().join(page)).unwrap();
-        let (_, command) =
-            page_text.split_once("create secret generic cloakroom-tokens").unwrap_or_else(|| {
-                panic!("{page} does not say how to make the Secret cloakroom-tokens");
+    for (component, key) in [("upload-auth-token", "upload-token"), ("admin-token", "admin-token")] {
+        let deployment = format!("components/{component}/deployment.yaml");
+        let container = &one(&deployment, "Deployment")["spec"]["template"]["spec"]["containers"][0];
+        let file = format!("/etc/cloakroom/tokens/{key}");
+        assert!(list(&container["env"]).iter().any(|pair| pair["value"] == file), "{component}");
+        for page in ["docs/deploy.md", "charts/cloakroom/README.md", &format!("manifests/{deployment}")] {
+            let page_text = std::fs::read_to_string(project().join(page)).unwrap();
+            let makes = page_text.lines().any(|line| {
+                line.contains("create secret generic cloakroom-tokens")
+                    && line.contains(&format!("--from-file={key}"))
             });
-        let arguments = command.split("--from-").skip(1).take(mounted.len());
-        let key = |argument: &str| {
-            let (_, named) = argument.split_once('=').unwrap();
-            named.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').next().unwrap().to_owned()
-        };
-        let keys: BTreeSet<_> = arguments.map(key).collect();
-        assert_eq!(keys, mounted, "{page}");
+            assert!(makes, "{page} does not say how to make the Secret cloakroom-tokens with the key {key}");
+        }
     }
 }
 
@@ -146,10 +139,14 @@ fn every_overlay_is_a_component_and_documented() {
         let overlay = one(&format!("overlays/{name}/kustomization.yaml"), "Kustomization");
         assert_eq!(overlay["resources"], serde_json::json!(["../../base"]));
         let mut components = vec![format!("../../components/{name}")];
-        if name == "nodeport" {
-            // What nodes show to a network takes an upload token, and clients send that over https only.
-            components.push("../../components/tls".to_owned());
-        }
+        // What nodes show to a network is for clients without a kubeconfig, which send their token over https only. And
+        // reviews are cluster-wide.
+        let others: &[&str] = match name.as_str() {
+            "nodeport" => &["tls", "upload-auth-token"],
+            "namespaced" => &["upload-auth-token"],
+            _ => &[],
+        };
+        components.extend(others.iter().map(|other| format!("../../components/{other}")));
         assert_eq!(overlay["components"], serde_json::json!(components));
         assert!(page.contains(&format!("\n| `{name}` |")), "docs/deploy.md has no row for {name}");
     }
@@ -280,12 +277,6 @@ fn alerts() -> Vec<Value> {
 
 fn pod() -> Value {
     one("base/deployment.yaml", "Deployment")["spec"]["template"]["spec"].clone()
-}
-
-fn environment_of_base() -> Vec<(String, String)> {
-    let container = &pod()["containers"][0];
-    let pairs = list(&container["env"]).iter();
-    pairs.map(|pair| (text(&pair["name"]).to_owned(), text(&pair["value"]).to_owned())).collect()
 }
 
 /// Every name that base or a component sets for the container, and where.

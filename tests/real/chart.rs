@@ -77,20 +77,24 @@ fn overlays(helm: &Helm) {
     }
 }
 
+/// These values' files are of overlays with one upload token.
+const BY_USER: &[&str] = &["uploadAuth=kubernetes"];
+
 fn combinations(helm: &Helm) {
     // The component alone, for clients that know no upload token: the overlay has TLS as well.
     let nodeport: &[&str] = &["service.type=NodePort"];
     for (components, values) in [
         (
-            &["bucket", "nodeport", "ingress", "gateway", "tls", "monitoring", "upload-auth-kubernetes"][..],
-            &[][..],
+            &["bucket", "nodeport", "ingress", "gateway", "tls", "monitoring", "accept-cluster-tokens"][..],
+            BY_USER,
         ),
-        (&["nodeport", "tls", "monitoring"], &[]),
-        (&["namespaced", "ingress", "monitoring"], &[]),
-        (&["namespaced", "upload-auth-kubernetes"], &[]),
+        (&["nodeport", "tls", "monitoring"], BY_USER),
+        (&["nodeport", "tls", "upload-auth-token", "admin-token"], &[]),
+        (&["namespaced", "ingress", "monitoring"], BY_USER),
+        (&["namespaced", "accept-cluster-tokens", "admin-token"], BY_USER),
         (&["gateway", "tls"], &[]),
         (&["nodeport"], nodeport),
-        (&["nodeport", "upload-auth-kubernetes"], nodeport),
+        (&["nodeport", "accept-cluster-tokens"], nodeport),
     ] {
         let has = |component| components.contains(&component);
         let files = components.iter().filter(|component| **component != "nodeport" || has("tls"));
@@ -151,9 +155,9 @@ fn runbooks(helm: &Helm) {
 
 /// One thing changed at a time.
 fn planted_differences(helm: &Helm) {
-    let files = ["bucket", "nodeport", "ingress", "gateway", "monitoring", "upload-auth-kubernetes"]
+    let files = ["bucket", "nodeport", "ingress", "gateway", "monitoring", "accept-cluster-tokens"]
         .map(|component| format!("ci/{component}-values.yaml"));
-    let good = helm.render(&files, &[]);
+    let good = helm.render(&files, BY_USER);
     assert_eq!(differences(&good, &good), Vec::<String>::new());
     for (kind, name, pointer, value) in wiring::PLANTED {
         let mut other = good.clone();
@@ -166,10 +170,10 @@ fn planted_differences(helm: &Helm) {
 
 /// In one namespace or in two of one cluster.
 fn two_releases(helm: &Helm) {
-    let files: Vec<_> = ["nodeport", "monitoring", "upload-auth-kubernetes"]
+    let files: Vec<_> = ["nodeport", "monitoring", "accept-cluster-tokens"]
         .map(|component| format!("ci/{component}-values.yaml"))
         .into();
-    let [one, other] = ["one", "other"].map(|name| helm.release(name).render(&files, &[]));
+    let [one, other] = ["one", "other"].map(|name| helm.release(name).render(&files, BY_USER));
     let names = |rendered: &Rendered| -> BTreeSet<String> {
         rendered.objects().iter().map(comparison::name_of).collect()
     };

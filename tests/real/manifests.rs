@@ -62,12 +62,16 @@ fn planted_mistakes() {
     }
 }
 
-const ALL: [&str; 7] =
-    ["bucket", "nodeport", "ingress", "gateway", "tls", "monitoring", "upload-auth-kubernetes"];
+const ALL: [&str; 8] =
+    ["bucket", "nodeport", "ingress", "gateway", "tls", "monitoring", "accept-cluster-tokens", "admin-token"];
 
 fn combine() {
-    for components in [&ALL[..], &["nodeport", "tls", "monitoring"], &["namespaced", "ingress", "monitoring"]]
-    {
+    for components in [
+        &ALL[..],
+        &["nodeport", "tls", "monitoring"],
+        &["namespaced", "ingress", "monitoring"],
+        &["namespaced", "upload-auth-token", "admin-token"],
+    ] {
         let rendered = combined(components);
         assert_eq!(wiring::complaints(&rendered), Vec::<String>::new(), "{components:?}");
         assert_eq!(rendered.container()["image"], "registry.example.com/cloakroom:1.2.3");
@@ -167,7 +171,7 @@ fn environment_is_accepted() {
         let is_accepted =
             if has_bucket { said.contains("the store cannot be reached") } else { output.status.success() };
         assert!(is_accepted, "{}: {said}", overlay.display());
-        let takes_cluster_tokens = overlay.ends_with("upload-auth-kubernetes");
+        let takes_cluster_tokens = overlay.ends_with("accept-cluster-tokens");
         let warns = said.contains("WARN");
         assert!(warns == takes_cluster_tokens, "{}: {said}", overlay.display());
         assert_eq!(said.contains("--accept-cluster-tokens: clients send"), takes_cluster_tokens, "{said}");

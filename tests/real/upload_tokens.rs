@@ -57,7 +57,7 @@ async fn users_request_tokens() {
     let apply = || plane.kubectl(&["apply", "--server-side", "-k", &folder, "--as=nsadmin"]);
     until("the roles of the cluster are complete, and all is made", async || apply().status.success()).await;
 
-    plane.apply("manifests/overlays/upload-auth-kubernetes");
+    plane.apply("manifests/overlays/accept-cluster-tokens");
     user.write("kubeconfig", kubeconfig_as(&plane, "ann"));
     user.write(
         "server-kubeconfig",

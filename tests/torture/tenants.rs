@@ -60,7 +60,7 @@ impl TwoTenants {
     pub async fn start() -> Self {
         // Otherwise the first pods of a namespace wait for a controller.
         let plane = ControlPlane::start(&["ServiceAccount"]).await;
-        plane.apply("manifests/overlays/upload-auth-kubernetes");
+        plane.apply("manifests/overlays/accept-cluster-tokens");
         let admin = plane.api(Account::Admin);
         let mut tokens = Vec::new();
         for namespace in [HONEST, ABUSER] {

@@ -106,8 +106,10 @@ CronJob: batch
 - name: CLOAKROOM_UPLOAD_TOKEN_FILE
   value: /etc/cloakroom/tokens/upload-token
 {{- end }}
+{{- if .Values.adminToken }}
 - name: CLOAKROOM_ADMIN_TOKEN_FILE
   value: /etc/cloakroom/tokens/admin-token
+{{- end }}
 - name: CLOAKROOM_LOG_FORMAT
   value: json
 # The image of init-containers that `cloakroom submit` makes: this container's own.
@@ -178,4 +180,9 @@ CronJob: batch
 - name: CLOAKROOM_TLS_KEY
   value: /etc/cloakroom/tls/tls.key
 {{- end }}
+{{- end }}
+
+{{- /* The Secret with the tokens that the server reads; empty if it reads none. */}}
+{{- define "cloakroom.tokensSecret" -}}
+{{- if or (eq .Values.uploadAuth "token") .Values.adminToken }}{{ .Values.tokens.existingSecret }}{{ end }}
 {{- end }}

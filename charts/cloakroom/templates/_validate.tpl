@@ -10,8 +10,11 @@
 {{- if and .Values.acceptClusterTokens (ne .Values.uploadAuth "kubernetes") -}}
 {{- $wrong = append $wrong "acceptClusterTokens is for uploadAuth kubernetes only: leave it out, or choose that" -}}
 {{- end -}}
-{{- if not .Values.tokens.existingSecret -}}
-{{- $wrong = append $wrong (printf "tokens.existingSecret is missing: name a Secret with the key admin-token%s" (eq .Values.uploadAuth "token" | ternary " and, for uploadAuth token, the key upload-token" "")) -}}
+{{- $keys := list -}}
+{{- if eq .Values.uploadAuth "token" }}{{ $keys = append $keys "upload-token" }}{{ end -}}
+{{- if .Values.adminToken }}{{ $keys = append $keys "admin-token" }}{{ end -}}
+{{- if and $keys (not .Values.tokens.existingSecret) -}}
+{{- $wrong = append $wrong (printf "tokens.existingSecret is missing: name a Secret with the key %s" (join " and the key " $keys)) -}}
 {{- end -}}
 {{- with .Values.tls -}}
 {{- if and .existingSecret .certManager.issuerRef -}}

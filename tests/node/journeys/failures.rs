@@ -120,7 +120,7 @@ fn volume_of_root() {
 /// Upload auth `kubernetes` as one more component of the deployed server, with the tokens of the shipped accounts.
 fn upload_auth() {
     namespace("reviewed");
-    let components = ["nodeport", "tls", "upload-auth-kubernetes"];
+    let components = ["nodeport", "tls", "accept-cluster-tokens", "admin-token"];
     let kustomization = serde_json::json!({
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
@@ -129,6 +129,9 @@ fn upload_auth() {
     });
     laptop(&format!(
         "mkdir with-reviews
+         openssl rand -base64 32 >admin-token
+         kubectl create secret generic any --from-file=admin-token --dry-run=client -o yaml |
+             kubectl patch secret cloakroom-tokens -n cloakroom --patch-file /dev/stdin
          cat >with-reviews/kustomization.yaml <<'END'\n{kustomization}\nEND
          kubectl apply -k with-reviews
          kubectl rollout status deployment/cloakroom -n cloakroom --timeout=90s
@@ -151,8 +154,7 @@ fn upload_auth() {
     // As it was, for the journeys that follow.
     laptop(
         "kubectl apply -k manifests/overlays/nodeport
-         kubectl rollout status deployment/cloakroom -n cloakroom --timeout=90s
-         kubectl delete -f manifests/components/upload-auth-kubernetes/cluster-role.yaml",
+         kubectl rollout status deployment/cloakroom -n cloakroom --timeout=90s",
     );
     for ran in allowed {
         ran.ok();

@@ -38,16 +38,17 @@ impl Release {
              kubectl label namespace {name} pod-security.kubernetes.io/enforce=restricted
              openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN={name} -keyout {name}.key -out {name}.crt -addext subjectAltName=IP:{NODE_ADDRESS}
              kubectl create secret tls tls -n {name} --cert={name}.crt --key={name}.key
-             kubectl create secret generic cloakroom-tokens -n {name} --from-file=upload-token --from-literal=admin-token=\"$(openssl rand -base64 32)\""
+             kubectl create secret generic cloakroom-tokens -n {name} --from-file=upload-token"
         ));
     }
 
-    /// The README's own command, for another namespace, port and volume.
+    /// The README's own command, for another namespace and volume, at a port of the node.
     pub fn install(&self) -> String {
         let install = self.in_its_words(&block("README.md", "Deploy", "$ printf").replace("$ ", ""));
         let Self { name, port, values } = self;
         format!(
-            "{install} --timeout 90s --set service.nodePort={port},persistence.storageClassName={name}{values}"
+            "{install} --timeout 90s --set uploadAuth=token,service.type=NodePort,service.nodePort={port},tls.existingSecret=tls,\
+                 persistence.storageClassName={name}{values}"
         )
     }
 
@@ -57,7 +58,6 @@ impl Release {
         let line = line.replacen(" cloakroom ", &format!(" {name} "), 1);
         line.replace("-n cloakroom", &format!("-n {name}"))
             .replace("deployment/cloakroom", &format!("deployment/{name}-cloakroom"))
-            .replace("existingSecret: cloakroom-tls", "existingSecret: tls")
     }
 
     /// How clients reach it.

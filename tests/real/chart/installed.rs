@@ -31,11 +31,12 @@ pub async fn the_real_definitions_accept_what_is_rendered(plane: &ControlPlane) 
         }
         for version in Helm::VERSIONS {
             let helm = Helm::new(version).release("definitions").at(plane.admin_kubeconfig(), namespace);
-            let files = ["bucket", "nodeport", "ingress", "gateway", "monitoring", "upload-auth-kubernetes"]
+            let files = ["bucket", "nodeport", "ingress", "gateway", "monitoring", "accept-cluster-tokens"]
                 .map(|overlay| format!("ci/{overlay}-values.yaml"));
             for values in [
-                &[][..],
+                &["uploadAuth=kubernetes"][..],
                 &[
+                    "uploadAuth=kubernetes",
                     "tls.existingSecret=",
                     "tls.certManager.issuerRef.name=ca",
                     "tls.certManager.ipAddresses={192.0.2.1}",
@@ -100,10 +101,10 @@ pub async fn helm_installs_upgrades_and_uninstalls_and_the_claim_stays(plane: &C
         let release = format!("{version}-{next}");
         let at = |version| Helm::new(version).release(&release).at(plane.admin_kubeconfig(), namespace);
         let (first, second) = (at(version), at(next));
-        let files = ["ci/tls-values.yaml".to_owned()];
+        let files = ["tls", "upload-auth-token"].map(|overlay| format!("ci/{overlay}-values.yaml"));
         let said = ok(first.chart(&["install"], &files, &[]));
         for line in [
-            "kubectl create secret generic cloakroom-tokens -n chart --from-file=upload-token",
+            "kubectl create secret generic cloakroom-tokens -n chart --from-file=upload-token\n",
             "kubectl create secret tls cloakroom-tls -n chart --cert=tls.crt --key=tls.key",
             &format!("kubectl rollout status deployment/{release}-cloakroom -n chart"),
             &format!("Clients reach it at https://{release}-cloakroom.chart.svc:10000, inside the cluster."),
