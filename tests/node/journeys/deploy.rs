@@ -59,7 +59,7 @@ fn readme() {
     for line in [
         "deployment.apps/cloakroom created",
         "deployment \"cloakroom\" successfully rolled out",
-        "by the Service cloakroom in the namespace cloakroom",
+        "Staging by the Service cloakroom in the namespace cloakroom, through the API server",
         "Application count with application ID",
         "counted 10000",
     ] {
