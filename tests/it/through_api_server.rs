@@ -1,6 +1,7 @@
 //! With a kubeconfig and nothing else: the server is reached through the API server.
 
 mod directly;
+mod pod_streams;
 mod submissions;
 mod tokens;
 
@@ -265,7 +266,9 @@ fn an_api_server_that_is_silent_is_asked_for_the_service_once_in_each_attempt() 
     let said = stderr(&output_in_time(&mut stage));
     assert!(said.contains("cannot be reached: no answer within 10s"), "{said}");
     let heads = heads.lock().unwrap();
-    assert!(heads.len() == 1 && heads[0].contains("/services/http:cloakroom"), "{heads:?}");
+    // The second is for a stream to the pod.
+    assert!(heads.len() == 2 && heads[0].contains("/services/http:cloakroom"), "{heads:?}");
+    assert!(heads[1].starts_with("GET /api/v1/namespaces/cloakroom/services/cloakroom "), "{heads:?}");
 }
 
 #[test]

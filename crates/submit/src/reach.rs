@@ -3,6 +3,7 @@
 
 mod by_labels;
 mod directly;
+mod forwarded;
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use http_body_util::{BodyExt as _, Limited};
 use hyper::http::{Request, Response, StatusCode};
 
 use self::directly::Directly;
+use self::forwarded::{Forwarded, HEAD_START};
 use super::server_place::{PORT, ServerService};
 use cloakroom_cluster::{ApiFailure, ApiServer, ServicePort, ServiceProxy};
 use cloakroom_core::protocol::v1::UploadAuthKind;
@@ -59,6 +61,10 @@ impl Reached {
     pub fn way(&self, api_server: &ApiServer) -> String {
         match &self.service.direct {
             Some(address) => format!("at {address}"),
+            None if self.service.is_forwarded => format!(
+                "by a stream to its pod through the API server {}, whose proxy does not reach it",
+                api_server.way()
+            ),
             None => format!("through the API server {}", api_server.way()),
         }
     }
@@ -115,8 +121,33 @@ impl ServerService {
         unusable(why)
     }
 
-    /// Asks by http first, because only the Service's port is known and not whether it has TLS.
+    /// Asks through the proxy. If that has no way to the pod, or says nothing for a while, a stream to the pod may be one.
     async fn reach_once(&self, api_server: &ApiServer, http: &HttpClient) -> Result<Reached, Failure> {
+        let mut by_proxy = Box::pin(self.reach_by_proxy(api_server, http));
+        let mut by_stream = Box::pin(self.reach_by_stream(api_server, http));
+        let failed = tokio::select! {
+            biased;
+            reached = &mut by_proxy => match reached {
+                Err(failure) if forwarded::may_help(&failure) => failure,
+                reached => return reached,
+            },
+            reached = async { tokio::time::sleep(HEAD_START).await; by_stream.as_mut().await } => {
+                return match reached {
+                    Ok(reached) => Ok(reached),
+                    Err(_) => by_proxy.await,
+                };
+            }
+        };
+        by_stream.await.map_err(|by_stream| forwarded::neither(failed, &by_stream))
+    }
+
+    async fn reach_by_stream(&self, api_server: &ApiServer, http: &HttpClient) -> Result<Reached, Failure> {
+        let service = Self { is_forwarded: true, ..self.clone() };
+        service.reach_by(api_server, http, false).await
+    }
+
+    /// Asks by http first, because only the Service's port is known and not whether it has TLS.
+    async fn reach_by_proxy(&self, api_server: &ApiServer, http: &HttpClient) -> Result<Reached, Failure> {
         if let Some(has_tls) = self.has_tls {
             return self.reach_by(api_server, http, has_tls).await;
         }
@@ -167,6 +198,11 @@ impl ServerService {
             return Ok((http.clone(), address.clone()));
         }
         let (proxy, address) = self.proxy(api_server)?;
+        if self.is_forwarded {
+            let (api_server, service) = (api_server.clone(), self.clone());
+            let way = Forwarded { api_server, address: address.clone(), service };
+            return Ok((http.clone().by(Arc::new(way)), address));
+        }
         let way = ThroughApiServer { proxy, address: address.clone(), service: self.clone() };
         Ok((http.clone().by(Arc::new(way)), address))
     }
@@ -203,6 +239,17 @@ pub(super) fn unusable(why: impl Into<String>) -> Failure {
     Failure::Way { why: why.into(), status: None, is_transient: false, may_have_arrived: false }
 }
 
+/// The failure of a call to the API server on the way.
+fn words_of_call(failure: &ApiFailure, is_sent: bool) -> Failure {
+    let has_broken = matches!(failure, ApiFailure::Unreachable { .. } | ApiFailure::TimedOut { .. });
+    Failure::Way {
+        is_transient: has_broken || matches!(failure, ApiFailure::Throttled { .. }),
+        status: None,
+        may_have_arrived: is_sent && has_broken,
+        why: failure.to_string(),
+    }
+}
+
 struct ThroughApiServer {
     proxy: ServiceProxy,
     address: ServerAddress,
@@ -222,15 +269,7 @@ impl Way for ThroughApiServer {
     }
 
     async fn send(&self, request: Request<Body>) -> Result<Response<Body>, Failure> {
-        let answer = self.proxy.send(request).await.map_err(|failure| Failure::Way {
-            is_transient: matches!(
-                failure,
-                ApiFailure::Unreachable { .. } | ApiFailure::TimedOut { .. } | ApiFailure::Throttled { .. }
-            ),
-            status: None,
-            may_have_arrived: matches!(failure, ApiFailure::Unreachable { .. } | ApiFailure::TimedOut { .. }),
-            why: failure.to_string(),
-        })?;
+        let answer = self.proxy.send(request).await.map_err(|failure| words_of_call(&failure, true))?;
         // Each answer of a staging server has it, and none of the API server.
         if answer.headers().contains_key(REQUEST_ID) || answer.status().is_success() {
             return Ok(answer);

@@ -38,6 +38,8 @@ pub struct ServerService {
     pub has_tls: Option<bool>,
     /// An address of the server that this machine reaches, once one is known. Requests then need no API server.
     pub direct: Option<ServerAddress>,
+    /// Whether requests go by streams to the server's pod, because the API server's proxy does not reach it.
+    pub is_forwarded: bool,
 }
 
 impl fmt::Display for ServerPlace {
@@ -72,6 +74,7 @@ impl ServerService {
             is_named: name.is_some(),
             has_tls: None,
             direct: None,
+            is_forwarded: false,
         })
     }
 

@@ -130,7 +130,7 @@ fn upload_auth() {
     laptop(&format!(
         "mkdir with-reviews
          openssl rand -base64 32 >admin-token
-         kubectl create secret generic any --from-file=admin-token --dry-run=client -o yaml |
+         kubectl create secret generic cloakroom-tokens --from-file=admin-token --dry-run=client -o yaml |
              kubectl patch secret cloakroom-tokens -n cloakroom --patch-file /dev/stdin
          cat >with-reviews/kustomization.yaml <<'END'\n{kustomization}\nEND
          kubectl apply -k with-reviews

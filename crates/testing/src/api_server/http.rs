@@ -13,6 +13,7 @@ use super::access::User;
 use super::answers::{Refusal, json_response, no_such_path, stream};
 use super::discovery::document;
 use super::faults::{Call, Fault, Verb};
+use super::pod_stream;
 use super::request::{Request, Route, Target};
 use super::selectors::Selectors;
 use super::service_proxy;
@@ -28,6 +29,10 @@ type Outcome = Result<Response, Refusal>;
 pub async fn answer(State(shared): State<Shared>, request: axum::extract::Request) -> Response {
     let request = match service_proxy::Wanted::read(request) {
         Ok(wanted) => return wanted.answer(&shared).await.unwrap_or_else(|refusal| refusal.response()),
+        Err(request) => *request,
+    };
+    let request = match pod_stream::Wanted::read(request) {
+        Ok(wanted) => return wanted.answer(&shared).unwrap_or_else(|refusal| refusal.response()),
         Err(request) => *request,
     };
     let (parts, body) = request.into_parts();

@@ -8,6 +8,7 @@ mod answers;
 mod discovery;
 mod faults;
 mod http;
+mod pod_stream;
 mod request;
 mod selectors;
 mod service_proxy;
@@ -72,6 +73,7 @@ pub(in crate::api_server) struct Inside {
     logs: BTreeMap<(String, String), String>,
     /// Where Services lead, by namespace and `http:NAME:PORT`.
     services: BTreeMap<(String, String), SocketAddr>,
+    pod_ports: BTreeMap<(String, String, u16), SocketAddr>,
 }
 
 /// Its state, and the signal that something changed.
@@ -123,6 +125,7 @@ impl FakeApiServer {
             bookmark_interval: Duration::from_secs(1),
             logs: BTreeMap::new(),
             services: BTreeMap::new(),
+            pod_ports: BTreeMap::new(),
         };
         let shared =
             Shared { inside: Arc::new(Mutex::new(inside)), changed: tokio::sync::watch::Sender::new(0) };
@@ -211,6 +214,11 @@ impl FakeApiServer {
     /// Lets the way to a Service, such as `http:cloakroom:10000`, lead to a server.
     pub fn lead(&self, namespace: &str, service: &str, to: SocketAddr) {
         self.shared.lock().services.insert((namespace.to_owned(), service.to_owned()), to);
+    }
+
+    /// Lets streams to a port of a pod lead to a server.
+    pub fn lead_to_pod(&self, namespace: &str, pod: &str, port: u16, to: SocketAddr) {
+        self.shared.lock().pod_ports.insert((namespace.to_owned(), pod.to_owned(), port), to);
     }
 
     /// Creates an object as given.

@@ -170,6 +170,12 @@ pub const TABLE: &[Row] = &[
     row(
         CLIENTS,
         "With a kubeconfig and nothing else",
+        "apiVersion",
+        By::Test("tests/node/journeys/deploy.rs"),
+    ),
+    row(
+        CLIENTS,
+        "With a kubeconfig and nothing else",
         "(umask 077",
         By::Test("tests/it/through_api_server.rs"),
     ),

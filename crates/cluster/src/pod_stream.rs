@@ -1,0 +1,109 @@
+//! A stream to a port of a pod, through the API server and the kubelet, as `kubectl port-forward` opens one. It reaches pods
+//! to which the API server itself has no way.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use http_body_util::BodyExt as _;
+use hyper::client::conn::http1;
+use hyper::header::{HOST, HeaderValue};
+use hyper::http::{Request, Response};
+use hyper_util::rt::TokioIo;
+use k8s_openapi::api::core::v1::{Pod, Service, ServicePort as Port};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use kube::Api;
+use kube::api::{ListParams, Portforwarder};
+use tokio::io::DuplexStream;
+
+use super::api_server::ApiServer;
+use super::failure::{ApiFailure, within};
+use super::service_proxy::{Body, ServicePort};
+
+/// A stream to the pod of a Service.
+pub struct PodStream {
+    stream: DuplexStream,
+    /// Its messages go on as long as this is kept.
+    _messages: Portforwarder,
+    host: HeaderValue,
+}
+
+impl ApiServer {
+    /// Opens a stream to a ready pod of the Service. This takes the rights to read the Service, to list its pods, and to
+    /// create `pods/portforward`.
+    pub async fn pod_stream(&self, service: &ServicePort) -> Result<PodStream, ApiFailure> {
+        self.credential().await?;
+        within(self.call_timeout(), self.open_pod_stream(service)).await?
+    }
+
+    async fn open_pod_stream(&self, service: &ServicePort) -> kube::Result<Result<PodStream, ApiFailure>> {
+        let (namespace, name) = (&service.namespace, &service.name);
+        let found = Api::<Service>::namespaced(self.client(), namespace).get(name).await?;
+        let spec = found.spec.unwrap_or_default();
+        let absent = |what: &str| {
+            Ok(Err(ApiFailure::NotFound {
+                message: format!("the Service {name} in the namespace {namespace} has no {what}"),
+            }))
+        };
+        let Some(selector) = spec.selector.as_ref().filter(|selector| !selector.is_empty()) else {
+            return absent("selector");
+        };
+        let Some(port) = spec.ports.iter().flatten().find(|port| port.port == i32::from(service.port)) else {
+            return absent("such port");
+        };
+        let pods: Api<Pod> = Api::namespaced(self.client(), namespace);
+        let list = pods.list(&ListParams::default().labels(&labels(selector))).await?;
+        let ready = list.items.iter().find_map(|pod| Some((ready_name(pod)?, number(port, pod)?)));
+        let Some((pod, port)) = ready else { return absent("ready pod") };
+        let mut messages = pods.portforward(pod, &[port]).await?;
+        let Some(stream) = messages.take_stream(port) else { return absent("such port") };
+        let host = HeaderValue::from_str(&format!("{name}.{namespace}.svc:{}", service.port));
+        Ok(match host {
+            Ok(host) => Ok(PodStream { stream, _messages: messages, host }),
+            Err(error) => Err(ApiFailure::Unreachable { why: error.to_string() }),
+        })
+    }
+}
+
+impl PodStream {
+    /// Sends the one request that this stream is for.
+    pub async fn send(self, mut request: Request<Body>) -> Result<Response<Body>, ApiFailure> {
+        let Self { stream, _messages: messages, host } = self;
+        request.headers_mut().insert(HOST, host);
+        let failed = |error: hyper::Error| ApiFailure::Unreachable { why: error.to_string() };
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(failed)?;
+        tokio::spawn(async move {
+            // An error shows where the answer is read.
+            let _ = connection.await;
+            drop(messages);
+        });
+        let answer = sender.send_request(request).await.map_err(failed)?;
+        Ok(answer.map(|body| body.map_err(io::Error::other).boxed()))
+    }
+}
+
+/// As a list takes a selector.
+fn labels(selector: &BTreeMap<String, String>) -> String {
+    let pairs: Vec<String> = selector.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    pairs.join(",")
+}
+
+/// The name of a pod that is ready and stays.
+fn ready_name(pod: &Pod) -> Option<&str> {
+    let conditions = pod.status.as_ref()?.conditions.as_ref()?;
+    let is_ready = conditions.iter().any(|it| it.type_ == "Ready" && it.status == "True");
+    pod.metadata.name.as_deref().filter(|_| is_ready && pod.metadata.deletion_timestamp.is_none())
+}
+
+/// The port of the pod that the Service's port leads to.
+fn number(port: &Port, pod: &Pod) -> Option<u16> {
+    let number = match port.target_port.as_ref() {
+        None => port.port,
+        Some(IntOrString::Int(number)) => *number,
+        Some(IntOrString::String(name)) => {
+            let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
+            let mut ports = containers.flat_map(|container| container.ports.iter().flatten());
+            ports.find(|port| port.name.as_ref() == Some(name))?.container_port
+        }
+    };
+    number.try_into().ok()
+}

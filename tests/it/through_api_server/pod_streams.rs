@@ -1,0 +1,97 @@
+//! Where the API server's proxy does not reach the server's pod, a stream to the pod is the way.
+
+use std::net::{SocketAddr, TcpListener};
+
+use cloakroom_testing::api_server::FakeApiServer;
+use cloakroom_testing::cluster::{POD, SERVICE};
+use cloakroom_testing::process::stderr;
+use cloakroom_testing::scripted::closed_port;
+use serde_json::json;
+
+use super::Far;
+
+const STAGE: [&str; 3] = ["--context", "far", "--server-namespace=cloakroom"];
+
+/// A server whose proxy has no way to it, and its Service with a pod as the manifests make them.
+fn behind_a_firewall(to: impl FnOnce(&Far) -> SocketAddr) -> Far {
+    let far = Far::of(FakeApiServer::with("cloakroom", &[SERVICE]), &[]);
+    let to = to(&far);
+    let far = far.with_the_way(to);
+    let selector = json!({"app.kubernetes.io/name": "cloakroom"});
+    let port = json!({"name": "http", "port": 10_000, "targetPort": "staging"});
+    far.api_server.add(
+        SERVICE,
+        "cloakroom",
+        json!({"metadata": {"name": "cloakroom"}, "spec": {"selector": selector, "ports": [port]}}),
+    );
+    for (name, is_ready) in [("old", "False"), ("new", "True")] {
+        let ready = json!({"phase": "Running", "conditions": [{"type": "Ready", "status": is_ready}]});
+        let ports = json!([{"name": "operations", "containerPort": 10_001}, {"name": "staging", "containerPort": 4711}]);
+        far.api_server.add(
+            POD,
+            "cloakroom",
+            json!({
+                "metadata": {"name": name, "labels": selector},
+                "spec": {"containers": [{"name": "cloakroom", "ports": ports}]},
+            }),
+        );
+        far.api_server.set_status("cloakroom", name, &ready);
+    }
+    far.api_server.lead_to_pod("cloakroom", "new", 4711, far.address());
+    far
+}
+
+impl Far {
+    /// With what `kubectl port-forward` needs.
+    fn with_the_rights_of_streams(self) -> Self {
+        let rules = json!([
+            {"apiGroups": [""], "resources": ["services"], "resourceNames": ["cloakroom"], "verbs": ["get"]},
+            {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
+            {"apiGroups": [""], "resources": ["pods/portforward"], "verbs": ["get", "create"]},
+        ]);
+        self.api_server.grant_rules("ann", Some("cloakroom"), rules);
+        self
+    }
+}
+
+fn nowhere(_: &Far) -> SocketAddr {
+    ([127, 0, 0, 1], closed_port()).into()
+}
+
+const BY_STREAM: &str =
+    "by the Service cloakroom in the namespace cloakroom, by a stream to its pod through the API server";
+
+#[test]
+fn a_stream_to_the_ready_pod_is_the_way_where_the_proxy_has_none() {
+    let far = behind_a_firewall(nowhere).with_the_rights_of_streams();
+    let staged = far.stage(&[&STAGE[..], &["--token-file", &far.user.text("token")]].concat());
+    let said = stderr(&staged);
+    assert!(staged.status.success(), "{said}");
+    assert!(said.contains(BY_STREAM) && said.contains("whose proxy does not reach it"), "{said}");
+    let ticket: serde_json::Value = serde_json::from_slice(&staged.stdout).unwrap();
+    assert!(ticket["url"].as_str().unwrap().starts_with("http://cloakroom.cloakroom.svc:10000/"), "{ticket}");
+}
+
+#[test]
+fn a_proxy_that_says_nothing_is_not_waited_for() {
+    // It takes no connection, as if a firewall dropped all packets.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap();
+    let far = behind_a_firewall(|_| address).with_the_rights_of_streams();
+    let staged = far.stage(&[&STAGE[..], &["--token-file", &far.user.text("token")]].concat());
+    let said = stderr(&staged);
+    assert!(staged.status.success() && said.contains(BY_STREAM), "{said}");
+}
+
+#[test]
+fn without_the_rights_of_a_stream_the_proxys_words_stay_and_name_them() {
+    let far = behind_a_firewall(nowhere);
+    let said = stderr(&far.stage(&STAGE));
+    for words in [
+        "the API server cannot reach the Service cloakroom in the namespace cloakroom",
+        "or a firewall between the control plane and the nodes shuts port 10000",
+        "A stream to its pod, as kubectl port-forward opens one, is no way either: services \"cloakroom\" is forbidden",
+    ] {
+        assert!(said.contains(words), "no “{words}” in {said}");
+    }
+}
