@@ -1,6 +1,7 @@
 //! With a kubeconfig and nothing else: the server is reached through the API server.
 
 mod directly;
+mod forged;
 mod pod_streams;
 mod submissions;
 mod tokens;

@@ -56,7 +56,7 @@ impl Far {
     }
 
     /// What the init-container is told.
-    fn init_properties(&self) -> String {
+    pub fn init_properties(&self) -> String {
         let map = self.named(CONFIG_MAP.kind, "-init-config");
         let map = self.api_server.object(CONFIG_MAP, "default", &map).unwrap();
         map["data"]["download-submitted-files"].as_str().unwrap().replace('\\', "")

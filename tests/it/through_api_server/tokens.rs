@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use super::submissions::{IMAGE, SUBMIT};
 use super::{Far, KUBE_TOKEN};
 
-const UPLOADER: &str = "cloakroom-uploader";
+pub const UPLOADER: &str = "cloakroom-uploader";
 
 /// A user with the roles of manifests/submitter in the namespace `default`, and the way to a server that asks the cluster.
-fn asking() -> Far {
+pub fn asking() -> Far {
     let api_server = FakeApiServer::with("default", &[SERVICE, CONFIG_MAP, SECRET, NETWORK_POLICY]);
     let reviews = json!([
         {"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "verbs": ["create"]},
@@ -40,7 +40,7 @@ fn give(api_server: &FakeApiServer, account: &str, group: &str) {
 }
 
 impl Far {
-    fn submit(&self, more: &[&str]) -> (Output, String) {
+    pub fn submit(&self, more: &[&str]) -> (Output, String) {
         let arguments = [&SUBMIT[..], more, &["--files", "a.txt", "app.jar"]].concat();
         self.user.write("a.txt", "text");
         let mut submit = self.user.command();
@@ -51,10 +51,11 @@ impl Far {
         (output, said)
     }
 
-    fn stage_here(&self, more: &[&str]) -> (Output, String) {
+    pub fn stage_here(&self, more: &[&str]) -> (Output, String) {
         let mut stage = self.user.command();
         stage
-            .args(["stage", "-n", "default", "-l", "app=a", "--attempts", "1", "--context", "far"])
+            .args(["stage", "-l", "app=a", "--attempts", "1", "--context", "far"])
+            .args(if more.contains(&"-n") { &[][..] } else { &["-n", "default"] })
             .args(more);
         stage.arg("app.jar").env("KUBECONFIG", self.user.path("kubeconfig"));
         let output = output_in_time(&mut stage);
