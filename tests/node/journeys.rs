@@ -8,6 +8,7 @@ mod failures;
 mod jobs;
 mod lifecycle;
 mod operator;
+mod reach;
 mod release;
 mod replacement;
 mod secrets;
@@ -26,6 +27,8 @@ use crate::world;
 pub fn trials() -> Vec<Trial> {
     [
         deploy::JOURNEYS,
+        reach::JOURNEYS,
+        &[deploy::AT_A_NODE],
         transfers::JOURNEYS,
         jobs::JOURNEYS,
         external::JOURNEYS,

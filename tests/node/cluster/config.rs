@@ -30,6 +30,12 @@ const USERS: [(&str, &str, &str); 5] = [
     ("kubelet", "system:node:node-1", "system:nodes"),
 ];
 
+/// Which calls the API server records: all but those of its own programs, which are many.
+const AUDIT: &str = r#"{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": [
+    {"level": "None", "users": ["admin", "system:kube-controller-manager", "system:kube-scheduler", "system:kube-proxy", "system:apiserver"]},
+    {"level": "None", "userGroups": ["system:nodes", "system:serviceaccounts:kube-system"]},
+    {"level": "Metadata"}]}"#;
+
 /// Files below one folder.
 pub struct Config {
     pub folder: PathBuf,
@@ -45,6 +51,7 @@ impl Config {
             format!("{token},{user},{user}{groups}\n")
         };
         config.file("tokens.csv", &USERS.map(line).concat());
+        config.file("audit.yaml", AUDIT);
         std::fs::copy(config.kubeconfig(ADMIN), folder.join("admin.kubeconfig")).unwrap();
         config
     }
@@ -86,6 +93,8 @@ impl Config {
                 format!("--tls-cert-file={}", at("api-server.pem")),
                 format!("--tls-private-key-file={}", at("api-server.key")),
                 format!("--token-auth-file={}", at("tokens.csv")),
+                format!("--audit-policy-file={}", at("audit.yaml")),
+                format!("--audit-log-path={}", at("audit.log")),
                 "--authorization-mode=Node,RBAC".to_owned(),
                 "--enable-admission-plugins=NodeRestriction".to_owned(),
                 "--service-account-issuer=https://kubernetes.default.svc".to_owned(),

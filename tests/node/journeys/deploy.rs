@@ -9,11 +9,10 @@ use crate::cluster::{NODE_ADDRESS, cluster};
 use crate::shell::{At, laptop, run, until};
 use crate::{example, world};
 
-pub const JOURNEYS: &[Journey] = &[
-    Journey("the_readmes_deploy_works_word_for_word", readme),
-    Journey("a_firewall_before_the_pods_is_gone_around", around_a_firewall),
-    Journey("clients_without_a_kubeconfig_reach_a_port_of_the_node", at_a_node),
-];
+pub const JOURNEYS: &[Journey] = &[Journey("the_readmes_deploy_works_word_for_word", readme)];
+
+/// After the journeys of [`super::reach`].
+pub const AT_A_NODE: Journey = Journey("clients_without_a_kubeconfig_reach_a_port_of_the_node", at_a_node);
 
 /// Where the examples of the documentation reach the server from outside.
 pub const SERVER: &str = "https://10.99.0.1:31000";
@@ -22,7 +21,7 @@ pub const SERVER: &str = "https://10.99.0.1:31000";
 pub const GRACE_SECONDS: u64 = 10;
 
 /// What the README's chapter said, command by command.
-fn deployed() -> &'static str {
+pub fn deployed() -> &'static str {
     static SAID: OnceLock<String> = OnceLock::new();
     SAID.get_or_init(|| {
         cluster();
@@ -74,37 +73,6 @@ fn readme() {
     assert!(listed.contains("Pod/spark-app-selector="), "{listed}");
     let secrets = laptop("kubectl get secrets -n cloakroom -o name").stdout;
     assert_eq!(secrets, "", "the server needs no Secret");
-}
-
-/// The control plane reaches the kubelet, and no pod.
-fn around_a_firewall() {
-    const RULE: &str = "OUTPUT -p tcp -d 10.244.0.0/16 --dport 10000 -j DROP";
-    deployed();
-    let binding =
-        block("docs/clients.md", "With a kubeconfig and nothing else", "kubectl create rolebinding");
-    let role = block("docs/clients.md", "With a kubeconfig and nothing else", "apiVersion");
-    let stage = block("docs/clients.md", "With a kubeconfig and nothing else", "(umask 077");
-    let stage = format!("export KUBECONFIG=ann.kubeconfig\n{}", stage.replace("app.jar", "around.bin"));
-    laptop(&format!(
-        "kubectl config view --raw --flatten -o json | jq '.users[0].user.as = \"ann\"' >ann.kubeconfig
-         head -c 100000000 /dev/urandom >around.bin
-         {binding}
-         kubectl create rolebinding ann -n spark --role=cloakroom-token --user=ann
-         kubectl apply -f - <<'END'\n{role}\nEND"
-    ));
-    run(At::Node, &format!("iptables -I {RULE}")).ok();
-    let without = run(At::Laptop, &stage);
-    laptop("kubectl create rolebinding ann-streams -n cloakroom --role=cloakroom-streams --user=ann");
-    let with = run(At::Laptop, &stage);
-    run(At::Node, &format!("iptables -D {RULE}")).ok();
-    let way = "by a stream to its pod through the API server";
-    assert!(without.code != Some(0) && !without.stderr.contains(way), "{}", without.stderr);
-    let staged = with.ok();
-    assert!(staged.stderr.contains(way), "{}", staged.stderr);
-    eprintln!("node: {}", staged.stderr.lines().last().unwrap_or_default());
-    laptop(
-        "kubectl delete rolebinding ann ann-streams -n cloakroom && kubectl delete rolebinding ann -n spark",
-    );
 }
 
 /// And the deployed server is the one of all later journeys.

@@ -24,8 +24,6 @@ pub const JOURNEYS: &[Journey] = &[
     Journey("a_java_job_of_the_laptop_runs_on_spark_3_5", || submitted(VERSIONS[1], Job::Java)),
     Journey("a_python_job_of_the_laptop_runs_on_spark_3_5", || submitted(VERSIONS[1], Job::Python)),
     Journey("executors_open_what_was_staged_themselves", executors),
-    Journey("a_java_job_needs_a_kubeconfig_and_the_shipped_roles", || by_kubeconfig(Job::Java)),
-    Journey("a_python_job_needs_a_kubeconfig_and_the_shipped_roles", || by_kubeconfig(Job::Python)),
 ];
 
 /// What all submissions here say about the cluster and the server, in a file of properties.
@@ -47,6 +45,11 @@ spark.ui.enabled                                          false
 /// (`submitter.kubeconfig`, `stager.kubeconfig`).
 pub fn namespace(name: &str) {
     server();
+    with_roles(name);
+}
+
+/// The same with the server as it is.
+pub fn with_roles(name: &str) {
     static SETTINGS_FILE: OnceLock<()> = OnceLock::new();
     SETTINGS_FILE.get_or_init(|| {
         std::fs::write(home().join("settings.conf"), SETTINGS).unwrap();
@@ -131,35 +134,6 @@ fn submitted(version: &str, job: Job) {
     assert_eq!(Job::complaint(&log(&namespace)), None, "{}", log(&namespace));
     ticket_of(&namespace);
     goes_after_the_grace("driver.json", &format!("kubectl delete pod -n {namespace} driver"));
-}
-
-/// From a machine that reaches the API server, and not the staging server.
-fn by_kubeconfig(job: Job) {
-    let (version, namespace) = (VERSIONS[0], format!("far-{}", job.name()));
-    self::namespace(&namespace);
-    let rights = block("docs/clients.md", "With a kubeconfig and nothing else", "kubectl create rolebinding");
-    let rights = rights
-        .replace("rolebinding ann", &format!("rolebinding {namespace}"))
-        .replace("--user=ann", &format!("--serviceaccount={namespace}:spark-submitter"));
-    laptop(&rights);
-    let shut = "OUTPUT -p tcp --dport 31000 -j REJECT";
-    let ran = run(
-        At::Laptop,
-        &format!(
-            "iptables -I {shut}
-             trap 'iptables -D {shut}' EXIT
-             ! curl -sk -m 5 https://10.99.0.1:31000
-             export CLOAKROOM_SERVER_NAMESPACE=cloakroom CLOAKROOM_CA_FILE=tls.crt CLOAKROOM_UPLOAD_TOKEN_FILE=upload-token
-             {} {}",
-            submission(&namespace, version).replace("settings.conf", "plain.conf"),
-            arguments(version, job).join(" ")
-        ),
-    );
-    let through = "the Service cloakroom in the namespace cloakroom, through the API server";
-    assert!(ran.stderr.contains(through), "{}", ran.stderr);
-    ran.ended_with(EXIT_CODE);
-    let log = newest_driver(&namespace);
-    assert_eq!(Job::complaint(&log), None, "{log}");
 }
 
 fn executors() {

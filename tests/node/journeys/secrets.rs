@@ -8,6 +8,9 @@ const SECRETS: &str = "{ cat upload-token 2>/dev/null; jq -r '.resourceSecret //
      kubectl get secrets -A -o json | jq -r '.items[].data // {} | to_entries[] | select(.key | test(\"download.*Secret\")) | .value | @base64d'; } \
      | sort -u | grep . >secrets";
 
+/// A token that somebody requested of the API server. Here nobody has it any more, so its form is looked for.
+const REQUESTED: &str = "grep -rlE 'eyJhbGciO[A-Za-z0-9_-]{20,}[.]eyJ[A-Za-z0-9_-]{20,}[.]' seen || true";
+
 /// Where they must not be. The logs are the kubelet's, of all containers that are still known.
 const PLACES: &str = "cp -r /var/log/pods seen
      kubectl get events,configmaps,pods -A -o json >seen/objects
@@ -21,8 +24,10 @@ pub fn are_nowhere() {
     let made = format!("head -qn 1 {}/*/admin-token >>secrets", volumes.display());
     until("the server has made an admin token", || run(At::Node, &made).code == Some(0));
     until("the server's metrics are read", || {
-        run(At::Node, &format!("rm -rf seen; {PLACES}")).code == Some(0)
+        let audit = format!("cp {} seen/audit", world::folder().join("audit.log").display());
+        run(At::Node, &format!("rm -rf seen; {PLACES}\n{audit}")).code == Some(0)
     });
     let found = run(At::Node, "grep -rlFf secrets seen || true").stdout;
     assert_eq!(found, "", "a secret of “secrets” is there");
+    assert_eq!(run(At::Node, REQUESTED).stdout, "", "a requested token is there");
 }

@@ -171,7 +171,7 @@ pub const TABLE: &[Row] = &[
         CLIENTS,
         "With a kubeconfig and nothing else",
         "apiVersion",
-        By::Test("tests/node/journeys/deploy.rs"),
+        By::Test("tests/node/journeys/reach.rs"),
     ),
     row(
         CLIENTS,
