@@ -4,7 +4,8 @@ use crate::shell::{At, laptop, run, until};
 use crate::world;
 
 /// All secrets that this laptop has, one a line: tokens, and those of tickets. The server makes a further one in its volume.
-const SECRETS: &str = "{ cat upload-token 2>/dev/null; jq -r '.resourceSecret // empty' ./*.json; \
+const SECRETS: &str = "{ find . -maxdepth 1 -name upload-token -exec cat {} +; \
+     find . -maxdepth 1 -name '*.json' -exec jq -r '.resourceSecret? // empty' {} +; \
      kubectl get secrets -A -o json | jq -r '.items[].data // {} | to_entries[] | select(.key | test(\"download.*Secret\")) | .value | @base64d'; } \
      | sort -u | grep . >secrets";
 
