@@ -133,6 +133,6 @@ fn restart() {
     std::thread::sleep(Duration::from_secs(5));
     cluster().start_api_server();
     let staged = upload.end().ok();
-    assert!(staged.stderr.contains("again"), "the upload was not interrupted: {}", staged.stderr);
+    assert!(staged.stderr.contains("does not answer"), "the upload was not interrupted: {}", staged.stderr);
     told("through a restart of the API server", &staged);
 }
