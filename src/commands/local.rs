@@ -13,12 +13,13 @@ use anyhow::{Context as _, bail};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::geteuid;
 
+use super::serve::Pod;
 use cloakroom_core::resource::ResourceSecret;
 use cloakroom_server::http::{TokenFile, TokenUse};
 use cloakroom_transfer::client::{AdminToken, ServerAddress};
 
 /// Two lines: the token, and the address that it is for.
-const FILE: &str = "admin-token";
+pub const FILE: &str = "admin-token";
 
 /// Opens without following a link or waiting for a pipe.
 const PLAINLY: i32 = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).bits().cast_signed();
@@ -102,10 +103,15 @@ impl Drop for TokenOfThisRun {
     }
 }
 
-/// Whether other users could replace a file in the data directory.
-pub fn is_writable_for_others(data_dir: &Path) -> anyhow::Result<bool> {
-    let folder = fs::metadata(data_dir).with_context(|| format!("cannot look at {}", data_dir.display()))?;
-    Ok(folder.uid() != geteuid().as_raw() || folder.mode() & 0o022 != 0)
+/// Whether no other user could replace the file. A data directory that is not there yet will be the server's own.
+pub fn may_leave_in(data_dir: &Path) -> bool {
+    // The kubelet gives a volume to a group. All users that reach it there have the server's rights.
+    Pod::of_environment().is_some() || !is_writable_for_others(data_dir)
+}
+
+fn is_writable_for_others(data_dir: &Path) -> bool {
+    let is_shared = |folder: fs::Metadata| folder.uid() != geteuid().as_raw() || folder.mode() & 0o022 != 0;
+    fs::metadata(data_dir).is_ok_and(is_shared)
 }
 
 /// Makes a token for this run, and writes it with its address to the data directory.
@@ -192,10 +198,10 @@ mod tests {
     #[test]
     fn a_folder_where_others_may_write_is_told() {
         let folder = data_dir();
-        assert!(!is_writable_for_others(folder.path()).unwrap());
+        assert!(!is_writable_for_others(folder.path()));
         for mode in [0o777, 0o770, 0o702] {
             fs::set_permissions(folder.path(), fs::Permissions::from_mode(mode)).unwrap();
-            assert!(is_writable_for_others(folder.path()).unwrap(), "{mode:o}");
+            assert!(is_writable_for_others(folder.path()), "{mode:o}");
         }
     }
 

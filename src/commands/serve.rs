@@ -30,6 +30,7 @@ use cloakroom_server::assembly::NotClosed;
 use cloakroom_server::descriptors::Allotment;
 use cloakroom_server::http::Edge;
 use cloakroom_server::shutdown::Shutdown;
+pub(super) use cluster::Pod;
 use copies::Copies;
 use reload::Files;
 use settings::ServeSettings;

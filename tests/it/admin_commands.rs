@@ -283,7 +283,7 @@ async fn what_does_not_work_is_told_with_what_to_do() {
     for args in [&["ls"][..], &["ls", "--admin-url", "https://staging.example"]] {
         let missing = process::command().args(args).current_dir(&folder).output().unwrap();
         assert_eq!(missing.status.code(), Some(2));
-        let says = "no admin token is given. For the server in a cluster, this needs nothing else: kubectl exec -n cloakroom \
+        let says = "and none is given. For the server in a cluster, this needs nothing else: kubectl exec -n cloakroom \
              deploy/cloakroom -- cloakroom ls.";
         assert!(stderr(&missing).contains(says), "{}", stderr(&missing));
     }

@@ -54,7 +54,7 @@ async fn the_secret_of_a_ticket_is_no_admin_token() {
     let without_token =
         process::command().args(["rm", "--yes", "--ticket", file]).current_dir(&folder).output().unwrap();
     assert_eq!(without_token.status.code(), Some(2));
-    let says = "no admin token is given. For the server in a cluster, this needs nothing else: kubectl exec -n cloakroom \
+    let says = "and none is given. For the server in a cluster, this needs nothing else: kubectl exec -n cloakroom \
          deploy/cloakroom -- cloakroom rm.";
     assert!(stderr(&without_token).contains(says), "{}", stderr(&without_token));
     std::fs::write(folder.path().join("secret"), &ticket.resource_secret).unwrap();

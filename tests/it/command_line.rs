@@ -204,7 +204,7 @@ fn an_empty_variable_is_as_good_as_none() {
         (&["serve", "--check"][..], "the configuration is valid"),
         (&["stage", "-n", "demo", "-l", "app=x", "missing.jar"], "missing.jar"),
         (&["fetch", "--ticket", "ticket.json", "--to", "there"], "--server is missing"),
-        (&["ls"], "no server runs with the data directory ./cloakroom-data"),
+        (&["ls"], "no server has left an admin token in the data directory ./cloakroom-data"),
     ] {
         let help = String::from_utf8(process::run(&[args[0], "--help"]).stdout).unwrap();
         let names = help.split("[env: ").skip(1).filter_map(|rest| rest.split('=').next());

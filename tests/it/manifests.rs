@@ -65,12 +65,16 @@ fn the_uploader_may_stage_and_nothing_else() {
 
 #[test]
 fn the_pages_make_the_secret_with_the_keys_that_the_server_reads() {
-    for (component, key) in [("upload-auth-token", "upload-token"), ("admin-token", "admin-token")] {
+    let pages_of = [
+        ("upload-auth-token", "upload-token", &["docs/deploy.md", "charts/cloakroom/README.md"][..]),
+        ("admin-token", "admin-token", &["docs/administer.md"]),
+    ];
+    for (component, key, pages) in pages_of {
         let deployment = format!("components/{component}/deployment.yaml");
         let container = &one(&deployment, "Deployment")["spec"]["template"]["spec"]["containers"][0];
         let file = format!("/etc/cloakroom/tokens/{key}");
         assert!(list(&container["env"]).iter().any(|pair| pair["value"] == file), "{component}");
-        for page in ["docs/deploy.md", "charts/cloakroom/README.md", &format!("manifests/{deployment}")] {
+        for page in pages.iter().copied().chain([&*format!("manifests/{deployment}")]) {
             let page_text = std::fs::read_to_string(project().join(page)).unwrap();
             let makes = page_text.lines().any(|line| {
                 line.contains("create secret generic cloakroom-tokens")

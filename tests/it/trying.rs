@@ -161,6 +161,36 @@ fn commands_on_the_machine_of_a_server_find_its_token_if_only_its_operational_po
         tried.server = start(tried.folder.root(), &["--ops-listen", to]);
         assert!(!data.join("admin-token").exists());
         assert!(tried.server.log().contains("no admin token was made"), "{}", tried.server.log());
+        let check = tried.run(&[
+            "serve",
+            "--check",
+            "--listen",
+            "127.0.0.1:0",
+            "--ops-listen",
+            to,
+            "--data-dir",
+            "other",
+        ]);
+        assert!(
+            String::from_utf8_lossy(&check.stdout).contains("with administration, by a token of each run")
+        );
+        fs::create_dir_all(tried.folder.path("shared")).unwrap();
+        fs::set_permissions(tried.folder.path("shared"), fs::Permissions::from_mode(0o775)).unwrap();
+        let check = tried.run(&[
+            "serve",
+            "--check",
+            "--listen",
+            "127.0.0.1:0",
+            "--ops-listen",
+            to,
+            "--data-dir",
+            "shared",
+        ]);
+        assert!(
+            String::from_utf8_lossy(&check.stdout).contains("without administration"),
+            "{}",
+            stderr(&check)
+        );
         tried.server.signal("TERM");
         tried.server.wait();
         let environment = [("KUBERNETES_SERVICE_HOST", "127.0.0.1")];
@@ -168,6 +198,29 @@ fn commands_on_the_machine_of_a_server_find_its_token_if_only_its_operational_po
         let listed = tried.run(&["ls"]);
         assert_eq!(listed.status.code(), Some(0), "{to}: {}", stderr(&listed));
     }
+}
+
+#[test]
+fn tokens_of_ones_own_are_not_where_the_server_makes_its_own() {
+    let folder = Workspace::new();
+    folder.write("data/admin-token", "admin-horse-battery-staple\n");
+    let args = [
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--data-dir",
+        "data",
+        "--admin-token-file",
+        "./data/admin-token",
+    ];
+    let refused = process::command().current_dir(folder.root()).args(args).output().unwrap();
+    assert!(!refused.status.success());
+    assert!(
+        stderr(&refused).contains("is the server's own file for a token of each run"),
+        "{}",
+        stderr(&refused)
+    );
+    assert_eq!(fs::read_to_string(folder.path("data/admin-token")).unwrap(), "admin-horse-battery-staple\n");
 }
 
 #[test]
@@ -182,7 +235,7 @@ fn a_server_with_tokens_or_with_admins_on_the_port_for_clients_leaves_none() {
         assert!(!tried.folder.path("cloakroom-data/admin-token").exists(), "{flags:?}");
         let refused = tried.run(&["ls"]);
         assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
-        let says = "no server runs with the data directory ./cloakroom-data, and no admin token is given";
+        let says = "no server has left an admin token in the data directory ./cloakroom-data";
         assert!(stderr(&refused).contains(says), "{}", stderr(&refused));
     }
 }

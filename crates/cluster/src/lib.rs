@@ -26,6 +26,6 @@ pub use api_server::{ApiServer, CALL_TIMEOUT, Timeouts};
 pub use cloakroom_outbound::proxies::Proxies;
 pub use connect_error::ConnectError;
 pub use failure::{ApiFailure, within};
-pub use pod_stream::PodStream;
+pub use pod_stream::{NoPodStream, PodStream};
 pub use reviews::{AcceptedTokens, ReviewError, Reviews, User};
 pub use service_proxy::{Body, ServicePort, ServiceProxy};

@@ -27,40 +27,65 @@ pub struct PodStream {
     host: HeaderValue,
 }
 
+/// There is no stream to a pod.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoPodStream {
+    /// The Service can lead to no pod.
+    #[error("{why}")]
+    Unusable {
+        /// What the Service lacks.
+        why: String,
+    },
+    /// No pod of the Service is ready, or the one that was takes no stream: it is being replaced.
+    #[error("{why}")]
+    NoPod {
+        /// What is missing, or the kubelet's words.
+        why: String,
+    },
+    /// A call to the API server failed.
+    #[error(transparent)]
+    Call(ApiFailure),
+}
+
 impl ApiServer {
     /// Opens a stream to a ready pod of the Service. This takes the rights to read the Service, to list its pods, and to
     /// create `pods/portforward`.
-    pub async fn pod_stream(&self, service: &ServicePort) -> Result<PodStream, ApiFailure> {
-        self.credential().await?;
-        within(self.call_timeout(), self.open_pod_stream(service)).await?
+    pub async fn pod_stream(&self, service: &ServicePort) -> Result<PodStream, NoPodStream> {
+        self.credential().await.map_err(NoPodStream::Call)?;
+        within(self.call_timeout(), self.open_pod_stream(service)).await.map_err(NoPodStream::Call)?
     }
 
-    async fn open_pod_stream(&self, service: &ServicePort) -> kube::Result<Result<PodStream, ApiFailure>> {
+    async fn open_pod_stream(&self, service: &ServicePort) -> kube::Result<Result<PodStream, NoPodStream>> {
         let (namespace, name) = (&service.namespace, &service.name);
         let found = Api::<Service>::namespaced(self.client(), namespace).get(name).await?;
         let spec = found.spec.unwrap_or_default();
-        let absent = |what: &str| {
-            Ok(Err(ApiFailure::NotFound {
-                message: format!("the Service {name} in the namespace {namespace} has no {what}"),
-            }))
-        };
+        let lacks = |what: &str| format!("the Service {name} in the namespace {namespace} has no {what}");
+        let unusable = |what: &str| Ok(Err(NoPodStream::Unusable { why: lacks(what) }));
         let Some(selector) = spec.selector.as_ref().filter(|selector| !selector.is_empty()) else {
-            return absent("selector");
+            return unusable("selector");
         };
         let Some(port) = spec.ports.iter().flatten().find(|port| port.port == i32::from(service.port)) else {
-            return absent("such port");
+            return unusable("such port");
+        };
+        let Ok(host) = HeaderValue::from_str(&format!("{name}.{namespace}.svc:{}", service.port)) else {
+            return unusable("name that a request can have");
         };
         let pods: Api<Pod> = Api::namespaced(self.client(), namespace);
         let list = pods.list(&ListParams::default().labels(&labels(selector))).await?;
         let ready = list.items.iter().find_map(|pod| Some((ready_name(pod)?, number(port, pod)?)));
-        let Some((pod, port)) = ready else { return absent("ready pod") };
-        let mut messages = pods.portforward(pod, &[port]).await?;
-        let Some(stream) = messages.take_stream(port) else { return absent("such port") };
-        let host = HeaderValue::from_str(&format!("{name}.{namespace}.svc:{}", service.port));
-        Ok(match host {
-            Ok(host) => Ok(PodStream { stream, _messages: messages, host }),
-            Err(error) => Err(ApiFailure::Unreachable { why: error.to_string() }),
-        })
+        let Some((pod, port)) = ready else {
+            return Ok(Err(NoPodStream::NoPod { why: lacks("ready pod") }));
+        };
+        let mut messages = match pods.portforward(pod, &[port]).await {
+            // In the kubelet's words, or of a pod that has just gone.
+            Err(kube::Error::Api(status)) if ![401, 403].contains(&status.code) => {
+                let why = format!("the pod {pod} takes no stream ({} {})", status.code, status.message);
+                return Ok(Err(NoPodStream::NoPod { why }));
+            }
+            opened => opened?,
+        };
+        let Some(stream) = messages.take_stream(port) else { return unusable("such port") };
+        Ok(Ok(PodStream { stream, _messages: messages, host }))
     }
 }
 

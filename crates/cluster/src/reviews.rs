@@ -139,9 +139,7 @@ impl Reviews {
         let reviewed = if was_good {
             self.review_token(token, key, Some(&self.slots)).await?
         } else {
-            let entering = tokio::time::timeout(self.server.call_timeout(), self.unknown.enter(host));
-            let _place = entering.await.ok().flatten().ok_or(ReviewError::TooManyUnknown)?;
-            self.review_token(token, key, None).await?
+            self.review_unknown(token, key, host).await?
         };
         let Some(user) = reviewed else {
             locked(&self.users).remove(&key);
@@ -150,6 +148,17 @@ impl Reviews {
         };
         self.remember(&self.users, key, user.clone(), YES_LASTS);
         Ok(user)
+    }
+
+    /// The wait for a place is a part of the call's time.
+    async fn review_unknown(&self, token: &str, key: Key, host: Host) -> Result<Option<User>, ReviewError> {
+        let after = self.server.call_timeout();
+        let reviewing = async {
+            let _place = self.unknown.enter(host).await.ok_or(ReviewError::TooManyUnknown)?;
+            Ok(self.review_token(token, key, None).await?)
+        };
+        let reviewed = tokio::time::timeout(after, reviewing).await;
+        reviewed.unwrap_or(Err(ReviewError::Unanswered(ApiFailure::TimedOut { after })))
     }
 
     /// Checks that the user may stage for owners in `namespace`: may create bundles there, or pods if the token is one for

@@ -183,7 +183,11 @@ impl ServerService {
             Directly::Unverified(told) => warning = Some(told),
             Directly::No => {}
         }
-        let (http, address) = service.client(api_server, http)?;
+        // The client that has had an answer waits longer for a server that is replaced.
+        let (http, address) = match service.direct {
+            Some(_) => service.client(api_server, http)?,
+            None => (proxied, address),
+        };
         let (fetch_image, upload_auth) = (info.fetch_image, info.upload_auth);
         Ok(Reached { http, address, service, internal_url, fetch_image, upload_auth, warning })
     }

@@ -63,9 +63,9 @@ fn connect(args: &AdminArgs, command: &str) -> anyhow::Result<AdminClient> {
 
 fn no_token(data_dir: &Path, command: &str) -> UsageError {
     UsageError::new(format!(
-        "no server runs with the data directory {}, and no admin token is given. For the server in a cluster, this needs \
-         nothing else: kubectl exec -n cloakroom deploy/cloakroom -- cloakroom {command}. For one on this machine, name \
-         its --data-dir. For any other, give a file with one of the tokens in its own --admin-token-file by {TOKEN_FLAG} (in \
+        "no server has left an admin token in the data directory {}, and none is given. For the server in a cluster, this \
+         needs nothing else: kubectl exec -n cloakroom deploy/cloakroom -- cloakroom {command}. For one on this machine, name \
+         its --data-dir. For one with tokens of its own, give a file with one of the tokens in its own --admin-token-file by {TOKEN_FLAG} (in \
          the environment CLOAKROOM_ADMIN_TOKEN_FILE)",
         data_dir.display()
     ))

@@ -11,7 +11,7 @@ use super::limits;
 use super::store::{self, Bucket};
 use crate::cli::{RestoreChoice, ServeArgs};
 use crate::commands::old_entrypoint::read;
-use crate::commands::refuse;
+use crate::commands::{local, refuse};
 use crate::telemetry::LogFormat;
 use cloakroom_cluster::ApiServer;
 use cloakroom_core::clock::Clock;
@@ -78,6 +78,7 @@ impl ServeSettings {
         let cluster = cluster.map(|cluster| cluster.counted(metrics.clone()));
         let upload_auth = upload_auth(&args.access, listen, file.is_some(), cluster.as_ref(), &mut warnings)?;
         check_data_dir(&args.storage.data_dir)?;
+        check_admin_token_file(args)?;
         check_times(args)?;
         let limits = limits::resolve(args, &upload_auth, &mut warnings)?;
         let bucket = store::resolve(&args.store, limits.capacity.max_resource_size, &mut warnings, metrics)?;
@@ -221,6 +222,19 @@ fn check_data_dir(path: &Path) -> anyhow::Result<()> {
         );
     }
     Ok(())
+}
+
+/// The server removes a file of this name, because it would be the token of an earlier run.
+fn check_admin_token_file(args: &ServeArgs) -> anyhow::Result<()> {
+    let made = args.storage.data_dir.join(local::FILE);
+    match &args.access.admin_token_file {
+        Some(path) if std::path::absolute(path)? == std::path::absolute(&made)? => refuse!(
+            "--admin-token-file is {}, which is the server's own file for a token of each run: move your tokens to another \
+             place",
+            path.display()
+        ),
+        _ => Ok(()),
+    }
 }
 
 /// Refuses zero for times that must not be zero.

@@ -145,9 +145,7 @@ fn local_admin(settings: &ServeSettings, addresses: &Addresses) -> anyhow::Resul
         local::clear(data_dir)?;
         return Ok(None);
     };
-    // The kubelet gives a volume to a group. All users that reach it there have the server's rights.
-    let is_shared = Pod::of_environment().is_none() && local::is_writable_for_others(data_dir)?;
-    if is_shared {
+    if !local::may_leave_in(data_dir) {
         local::clear(data_dir)?;
         tracing::warn!(
             "no admin token was made, because other users may write to the data directory {}: give --admin-token-file \

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::descriptors;
 use super::settings::ServeSettings;
+use crate::commands::local;
 use cloakroom_core::size::format_size;
 use cloakroom_core::time::format_duration;
 use cloakroom_server::descriptors::Allotment;
@@ -62,7 +63,9 @@ fn operations(settings: &ServeSettings) -> String {
     };
     let admin = match &settings.admin_tokens {
         Some(_) => "with administration",
-        None if is_local => "with administration, by a token of each run",
+        None if is_local && local::may_leave_in(&settings.data_dir) => {
+            "with administration, by a token of each run"
+        }
         None => "without administration",
     };
     format!("{address}, {admin}")

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::settings::ServeSettings;
 use super::sockets::Addresses;
+use crate::commands::local;
 use cloakroom_core::text::shell_word;
 use cloakroom_server::http::{TokenFile, UploadAuth};
 
@@ -33,14 +34,15 @@ pub fn commands(settings: &ServeSettings, addresses: &Addresses) -> Option<Strin
         }
     };
     let ca = ca.unwrap_or_default();
+    let has_admins = settings.admin_tokens.is_some() || local::may_leave_in(&settings.data_dir);
+    let list = if has_admins { format!("    {program} ls{admin}{ca}\n") } else { String::new() };
     // The ticket names the public address, which may be another machine's.
     let server = settings.http.public_url.as_ref().map(|_| format!(" --server {url}")).unwrap_or_default();
     Some(format!(
         "\nTry it in another terminal:\n\n    \
          echo hello > hello.txt\n    \
          (umask 077; {program} stage{flags}{token} --namespace demo --label app=demo hello.txt > ticket.json)\n    \
-         {program} fetch --ticket ticket.json{server}{ca} --to fetched\n    \
-         {program} ls{admin}{ca}\n\n"
+         {program} fetch --ticket ticket.json{server}{ca} --to fetched\n{list}\n"
     ))
 }
 

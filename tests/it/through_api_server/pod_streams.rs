@@ -2,10 +2,12 @@
 
 use std::net::{SocketAddr, TcpListener};
 
-use cloakroom_testing::api_server::FakeApiServer;
+use cloakroom_testing::api_server::{FakeApiServer, Verb};
 use cloakroom_testing::cluster::{POD, SERVICE};
-use cloakroom_testing::process::stderr;
+use cloakroom_testing::front::{Front, Turn};
+use cloakroom_testing::process::{output_in_time, stderr};
 use cloakroom_testing::scripted::closed_port;
+use cloakroom_testing::wait::until_true;
 use serde_json::json;
 
 use super::Far;
@@ -81,6 +83,35 @@ fn a_proxy_that_says_nothing_is_not_waited_for() {
     let staged = far.stage(&[&STAGE[..], &["--token-file", &far.user.text("token")]].concat());
     let said = stderr(&staged);
     assert!(staged.status.success() && said.contains(BY_STREAM), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upload_by_stream_outlives_the_pod() {
+    let far = behind_a_firewall(nowhere).with_the_rights_of_streams();
+    let turn = |head: &str| if head.starts_with("POST ") { Turn::Hold { after: 1_000 } } else { Turn::Pass };
+    let front = Front::before(far.address(), turn);
+    far.api_server.lead_to_pod("cloakroom", "new", 4711, front.url().replace("http://", "").parse().unwrap());
+    let mut stage = far.user.command();
+    stage.args(["stage", "-n", "spark", "-l", "app=a"]).args(STAGE);
+    stage.args(["--token-file", &far.user.text("token"), &far.user.text("app.jar")]);
+    stage.env("KUBECONFIG", far.user.path("kubeconfig"));
+    let staging = tokio::task::spawn_blocking(move || output_in_time(&mut stage));
+    front.holds().await;
+    let ready = |is_ready: &str| {
+        let status = json!({"phase": "Running", "conditions": [{"type": "Ready", "status": is_ready}]});
+        far.api_server.set_status("cloakroom", "new", &status);
+    };
+    let looked = || far.api_server.calls_to(Verb::List).len();
+    ready("False");
+    let before = looked();
+    front.let_go();
+    until_true("the client finds no ready pod", || looked() > before).await;
+    // The next pod has another address.
+    far.api_server.lead_to_pod("cloakroom", "new", 4711, far.address());
+    ready("True");
+    let staged = staging.await.unwrap();
+    let said = stderr(&staged);
+    assert!(staged.status.success() && said.contains("waiting up to 90s"), "{said}");
 }
 
 #[test]

@@ -24,10 +24,6 @@ const NAMESPACE: &str = "rotation";
 const ADMIN_TOKEN: &str =
     "kubectl get secret cloakroom-tokens -n cloakroom -o jsonpath='{.data.admin-token}'";
 
-/// As with the component `admin-token`.
-const WITH_ADMIN_TOKEN: &str = r#"openssl rand -base64 32 >admin-token
-    kubectl patch secret cloakroom-tokens -n cloakroom -p "{\"data\":{\"admin-token\":\"$(base64 -w0 admin-token)\"}}""#;
-
 /// What the kubelet does with a Secret that is mounted.
 const MOUNT: &str = r#"for secret in cloakroom-tokens cloakroom-tls; do
     mkdir -p mounted/$secret
@@ -48,7 +44,10 @@ async fn changes(plane: &ControlPlane) {
     let made = block("docs/deploy.md", "With kustomize", "openssl");
     let is_wanted = |line: &&str| !line.contains("manifests/") && !line.contains("rollout");
     machine.type_in(&made.lines().filter(is_wanted).collect::<Vec<_>>().join("\n"));
-    machine.type_in(WITH_ADMIN_TOKEN);
+    // As for the component `admin-token`, where the Secret is there already.
+    let admin = |beginning| block("docs/administer.md", "Administer", beginning);
+    machine.type_in(admin("(umask 077").lines().next().unwrap());
+    machine.type_in(&admin("kubectl create secret"));
     machine.type_in(MOUNT);
     let server = machine.serve();
     let admin_token = machine.said(ADMIN_TOKEN);

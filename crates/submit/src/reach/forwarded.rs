@@ -9,7 +9,7 @@ use hyper::http::{Request, Response};
 
 use super::{ServerService, unusable, words_of_call};
 use crate::server_place::PORT;
-use cloakroom_cluster::{ApiFailure, ApiServer, ServicePort};
+use cloakroom_cluster::{ApiFailure, ApiServer, NoPodStream, ServicePort};
 use cloakroom_transfer::client::{Body, Failure, ServerAddress, Way};
 
 /// How long the proxy may be silent before this way is tried as well. A firewall often drops the packets, and then the proxy
@@ -59,11 +59,19 @@ impl Way for Forwarded {
     async fn send(&self, request: Request<Body>) -> Result<Response<Body>, Failure> {
         let ServerService { namespace, name, .. } = self.service.clone();
         let service = ServicePort { namespace, name, port: PORT, has_tls: false };
-        let stream = self.api_server.pod_stream(&service).await.map_err(|failure| match failure {
-            // Other rights than those of the server's role.
-            ApiFailure::Forbidden { message } => unusable(message),
-            failure => words_of_call(&failure, false),
-        })?;
+        let stream = self.api_server.pod_stream(&service).await.map_err(no_stream)?;
         stream.send(request).await.map_err(|failure| words_of_call(&failure, true))
+    }
+}
+
+fn no_stream(failure: NoPodStream) -> Failure {
+    let passing = |why| Failure::Way { why, status: None, is_transient: true, may_have_arrived: false };
+    match failure {
+        NoPodStream::Unusable { why } => unusable(why),
+        NoPodStream::NoPod { why } => passing(why),
+        // Other rights than those of the server's role.
+        NoPodStream::Call(ApiFailure::Forbidden { message }) => unusable(message),
+        NoPodStream::Call(failure @ ApiFailure::Refused { code: 500.., .. }) => passing(failure.to_string()),
+        NoPodStream::Call(failure) => words_of_call(&failure, false),
     }
 }

@@ -243,6 +243,8 @@ pub const TABLE: &[Row] = &[
     row(RUN, "Start, stop, upgrade", "INFO", By::Text),
     row(LOGS, "Logs", "", By::Text),
     row(ADMINISTER, "Administer", "kubectl exec", By::Test("tests/node/journeys/deploy.rs")),
+    row(ADMINISTER, "Administer", "(umask 077", By::Test("tests/real/pages/rotation.rs")),
+    row(ADMINISTER, "Administer", "kubectl create secret", By::Test("tests/real/pages/rotation.rs")),
     row(ADMINISTER, "ls", "$ ", By::Reader),
     row(ADMINISTER, "show", "$ ", By::Reader),
     row(ADMINISTER, "rm", "$ ", By::Reader),

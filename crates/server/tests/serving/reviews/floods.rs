@@ -8,7 +8,7 @@ use futures_util::StreamExt as _;
 use futures_util::future::join_all;
 use futures_util::stream::FuturesUnordered;
 
-use super::{Duration, Guarded, Mood, OTHER_TOKEN, TOKEN, guarded, problem};
+use super::{CALL_TIMEOUT, Duration, Guarded, Mood, OTHER_TOKEN, TOKEN, guarded, guarded_with, problem};
 use crate::limits_in_metrics::limit;
 
 /// Far more than are asked about, and than may wait.
@@ -73,6 +73,17 @@ async fn unknown_tokens_of_one_host_turn_none_away_of_another() {
     };
     let (honest, ()) = tokio::join!(honest, refused);
     assert_eq!(honest.status(), 201);
+}
+
+#[tokio::test]
+async fn an_api_server_that_hangs_is_told_to_those_who_wait_for_a_place_as_well() {
+    let guarded = guarded_with(CALL_TIMEOUT).await;
+    guarded.cluster.set(Mood::Hangs);
+    let strangers: Vec<String> = (0..12).map(|number| format!("new-token-number-{number}")).collect();
+    let answers = join_all(strangers.iter().map(|token| guarded.upload("demo", Some(token)))).await;
+    for answer in answers {
+        assert_eq!(problem(answer).await.code.as_str(), "authorization-unavailable");
+    }
 }
 
 #[tokio::test]
