@@ -49,8 +49,10 @@ fn job(job: Job) {
     ));
     let ran = run(
         At::Laptop,
+        // It is named, because small files would travel in a Secret otherwise.
         &format!(
-            "{} {}",
+            "export CLOAKROOM_SERVER_NAMESPACE=cloakroom
+             {} {}",
             submission(&namespace, version).replace("settings.conf", "plain.conf"),
             arguments(version, job).join(" ")
         ),
