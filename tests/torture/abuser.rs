@@ -50,6 +50,11 @@ impl Abuser {
         Connection::open(self.reach.of_abuser(hand), self.server).await
     }
 
+    /// A connection for what no proxy passes on.
+    pub async fn connect_without_proxy(&self, hand: u64) -> Result<Connection> {
+        Connection::open(Reach::Directly.of_abuser(hand), self.server).await
+    }
+
     /// A connection on which the server cannot send ahead.
     pub async fn connect_narrow(&self, hand: u64) -> Result<Connection> {
         Connection::open_narrow(self.reach.of_abuser(hand), self.server).await

@@ -134,7 +134,7 @@ impl Honest {
             let request = format!(
                 "DELETE /api/v1/resources/{id} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {secret}\r\n\r\n"
             );
-            let mut connection = self.connect().await.unwrap();
+            let mut connection = self.connect(Direction::Upload).await.unwrap();
             let answer = connection.ask(request).await.unwrap();
             assert_eq!(answer.head.status, 204, "{}", answer.outcome());
         }
@@ -174,8 +174,12 @@ impl Honest {
         fresh.unwrap_or_else(|| self.tenants.honest_token.clone())
     }
 
-    async fn connect(&self) -> std::io::Result<Connection> {
-        Connection::open(self.reach.of_honest(), self.server.address()).await
+    async fn connect(&self, direction: Direction) -> std::io::Result<Connection> {
+        let from = match direction {
+            Direction::Upload => self.reach.of_uploads(),
+            Direction::Download => self.reach.of_downloads(),
+        };
+        Connection::open(from, self.server.address()).await
     }
 
     async fn upload(&self, token: &str) -> Result<(), Trouble> {
@@ -185,7 +189,7 @@ impl Honest {
             token,
             self.bundle.len()
         );
-        let mut connection = self.connect().await?;
+        let mut connection = self.connect(Direction::Upload).await?;
         connection.send(head).await?;
         let answer = connection.ask(&self.bundle).await?;
         if answer.head.status != 201 {
@@ -200,7 +204,7 @@ impl Honest {
     async fn download(&self) -> Result<(), Trouble> {
         let latest = self.stock.lock().unwrap().last().cloned();
         let (id, secret) = latest.ok_or_else(|| Trouble::Final("nothing was staged before".to_owned()))?;
-        let mut connection = self.connect().await?;
+        let mut connection = self.connect(Direction::Download).await?;
         let request = format!(
             "GET /api/v1/resources/{id} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {secret}\r\n\r\n"
         );

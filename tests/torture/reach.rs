@@ -7,23 +7,31 @@ use std::net::Ipv4Addr;
 pub enum Reach {
     /// Each from addresses of its own. The honest tenant has a token that the server knows.
     Directly,
-    /// All from the one address that a proxy such as the API server's has. The honest tenant requests a new token for each
-    /// upload, as the program does.
+    /// By the one address that a proxy such as the API server's has. The honest tenant requests a new token for each upload,
+    /// as the program does. Its pods fetch directly.
     ThroughOneAddress,
 }
 
-const HONEST: Ipv4Addr = Ipv4Addr::new(127, 0, 1, 1);
+const PODS: Ipv4Addr = Ipv4Addr::new(127, 0, 1, 1);
+const PROXY: Ipv4Addr = Ipv4Addr::new(127, 0, 1, 2);
 
 impl Reach {
-    pub fn of_honest(self) -> Ipv4Addr {
-        HONEST
+    pub fn of_uploads(self) -> Ipv4Addr {
+        match self {
+            Self::Directly => PODS,
+            Self::ThroughOneAddress => PROXY,
+        }
+    }
+
+    pub fn of_downloads(self) -> Ipv4Addr {
+        PODS
     }
 
     /// One of several addresses, as pods of one namespace have.
     pub fn of_abuser(self, hand: u64) -> Ipv4Addr {
         match self {
             Self::Directly => Ipv4Addr::new(127, 0, 0, 2 + (hand % 16) as u8),
-            Self::ThroughOneAddress => HONEST,
+            Self::ThroughOneAddress => PROXY,
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::abuser::Abuser;
 
 /// Says nothing until it is thrown out.
 pub async fn half_open(abuser: Arc<Abuser>, hand: u64) -> Result<()> {
-    let mut connection = abuser.connect(hand).await?;
+    let mut connection = abuser.connect_without_proxy(hand).await?;
     abuser.saw("open");
     while connection.sip(1024).await? > 0 {}
     Ok(())
@@ -16,7 +16,7 @@ pub async fn half_open(abuser: Arc<Abuser>, hand: u64) -> Result<()> {
 
 /// One byte of a head in a second.
 pub async fn slow_heads(abuser: Arc<Abuser>, hand: u64) -> Result<()> {
-    let mut connection = abuser.connect(hand).await?;
+    let mut connection = abuser.connect_without_proxy(hand).await?;
     abuser.saw("open");
     for byte in abuser.upload("label=app%3Dabuser", "Content-Length: 0\r\n").bytes() {
         connection.send([byte]).await?;
