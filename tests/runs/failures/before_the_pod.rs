@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use cloakroom_testing::cluster::{Account, Cluster as _};
 use cloakroom_testing::tls::signed_by_ca;
-use cloakroom_testing::wait::until;
 use libtest_mimic::Trial;
 use serde_json::json;
 
@@ -113,21 +111,8 @@ async fn no_token(shared: Arc<SharedCluster>) {
 async fn no_right(shared: Arc<SharedCluster>) {
     let cluster = shared.cluster().await;
     let mut tested = TestNamespace::without_server(cluster, "failure-no-right").await;
-    let binding = json!({
-        "metadata": {"name": "cloakroom-reviews"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "system:auth-delegator"},
-        "subjects": [{"kind": "ServiceAccount", "name": "cloakroom", "namespace": "cloakroom"}],
-    });
-    let bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
-    assert_eq!(tested.api.post(bindings, &binding).await.0, 201);
     let token = cluster.plane.token_for(tested.namespace, "default", "cloakroom.cloakroom").await;
     std::fs::write(tested.path("upload-token"), &token).unwrap();
-    let review = json!({
-        "apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token},
-    });
-    let server = cluster.plane.api(Account::Cloakroom);
-    let may_ask = async || server.post("/apis/authentication.k8s.io/v1/tokenreviews", &review).await.0 == 201;
-    until("the server may ask about tokens", may_ask).await;
     tested.serve("server", &["--upload-auth", "kubernetes"]);
     let shown = (TOKEN_FILE, "upload-token".to_owned());
     let ended = tested.submitted(&[tested.staging(), shown]).await;
