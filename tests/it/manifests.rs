@@ -143,8 +143,8 @@ fn every_overlay_is_a_component_and_documented() {
         let overlay = one(&format!("overlays/{name}/kustomization.yaml"), "Kustomization");
         assert_eq!(overlay["resources"], serde_json::json!(["../../base"]));
         let mut components = vec![format!("../../components/{name}")];
-        // What nodes show to a network is for clients without a kubeconfig, which send their token over https only. And
-        // reviews are cluster-wide.
+        // A node's port is for clients without a kubeconfig. They send the upload token, over https only. The overlay
+        // `namespaced` has that token too, because reviews of other tokens need cluster-wide rights.
         let others: &[&str] = match name.as_str() {
             "nodeport" => &["tls", "upload-auth-token"],
             "namespaced" => &["upload-auth-token"],

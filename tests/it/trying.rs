@@ -161,36 +161,15 @@ fn commands_on_the_machine_of_a_server_find_its_token_if_only_its_operational_po
         tried.server = start(tried.folder.root(), &["--ops-listen", to]);
         assert!(!data.join("admin-token").exists());
         assert!(tried.server.log().contains("no admin token was made"), "{}", tried.server.log());
-        let check = tried.run(&[
-            "serve",
-            "--check",
-            "--listen",
-            "127.0.0.1:0",
-            "--ops-listen",
-            to,
-            "--data-dir",
-            "other",
-        ]);
-        assert!(
-            String::from_utf8_lossy(&check.stdout).contains("with administration, by a token of each run")
-        );
+        let check = |data_dir: &str| {
+            let flags = ["--listen", "127.0.0.1:0", "--ops-listen", to, "--data-dir", data_dir];
+            let checked = tried.run(&[&["serve", "--check"][..], &flags].concat());
+            String::from_utf8_lossy(&checked.stdout).into_owned()
+        };
+        assert!(check("other").contains("with administration, by a token of each run"));
         fs::create_dir_all(tried.folder.path("shared")).unwrap();
         fs::set_permissions(tried.folder.path("shared"), fs::Permissions::from_mode(0o775)).unwrap();
-        let check = tried.run(&[
-            "serve",
-            "--check",
-            "--listen",
-            "127.0.0.1:0",
-            "--ops-listen",
-            to,
-            "--data-dir",
-            "shared",
-        ]);
-        assert!(
-            String::from_utf8_lossy(&check.stdout).contains("without administration"),
-            "{}",
-            stderr(&check)
-        );
+        assert!(check("shared").contains("without administration"));
         tried.server.signal("TERM");
         tried.server.wait();
         let environment = [("KUBERNETES_SERVICE_HOST", "127.0.0.1")];

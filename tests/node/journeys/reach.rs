@@ -1,8 +1,6 @@
 //! Users who reach the API server and nothing else. The server is the one of README's first commands: no port of the node leads
 //! to it.
 
-use std::time::Duration;
-
 use cloakroom_testing::documentation::block;
 use cloakroom_testing::jobs::{EXIT_CODE, Job};
 
@@ -123,16 +121,17 @@ fn told(how: &str, staged: &Ran) {
     eprintln!("node: {how}: {}", staged.stderr.lines().last().unwrap_or_default());
 }
 
-/// The bytes are on their way when the API server ends. It comes back five seconds later.
+/// The bytes are on their way when the API server ends. It comes back once the server has given the upload up.
 fn restart() {
     let name = "restarted";
     namespace(name);
     laptop("head -c 500000000 /dev/urandom >long.bin");
     let upload = start(&stage(name, "long.bin"));
     let incoming = format!("ls {}/*/incoming | grep -q -", world::folder().join("volumes").display());
-    until("the upload is on its way", || run(At::Node, &incoming).code == Some(0));
+    let is_on_its_way = || run(At::Node, &incoming).code == Some(0);
+    until("the upload is on its way", is_on_its_way);
     cluster().stop_api_server();
-    std::thread::sleep(Duration::from_secs(5));
+    until("the server has given it up", || !is_on_its_way());
     cluster().start_api_server();
     let staged = upload.end().ok();
     assert!(staged.stderr.contains("does not answer"), "the upload was not interrupted: {}", staged.stderr);

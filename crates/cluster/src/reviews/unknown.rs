@@ -38,7 +38,7 @@ impl Unknown {
         self.join(host).await.ok()
     }
 
-    /// What tells a token from `host` that it may be asked about, or that it was turned away.
+    /// Puts a token from `host` into the queue. The receiver gets its place, or an error if it is turned away.
     fn join(&self, host: Host) -> oneshot::Receiver<Place> {
         let (sender, place) = oneshot::channel();
         let mut queue = self.queue();

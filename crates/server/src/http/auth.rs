@@ -95,7 +95,7 @@ impl UploadAuth {
         }
     }
 
-    /// The holder of the request's token, if the API server has confirmed it a moment ago. This asks nobody.
+    /// The holder of the request's token, if a review of it still holds. This makes no call.
     pub(super) fn holder(&self, headers: &HeaderMap) -> Option<Holder> {
         let Self::Kubernetes(reviews) = self else { return None };
         let token = credentials(headers).ok().flatten()?;
@@ -227,7 +227,7 @@ mod tests {
             ("jo@example.com", Holder::user("jo@example.com")),
         ] {
             let headers = shows(token);
-            assert_eq!(auth.holder(&headers), None, "nobody was asked yet");
+            assert_eq!(auth.holder(&headers), None, "there was no review yet");
             auth.identify(&headers, Ipv4Addr::LOCALHOST.into(), "").await.unwrap();
             assert_eq!(auth.holder(&headers), Some(holder));
             clock.advance(Duration::from_secs(61));

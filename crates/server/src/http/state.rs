@@ -61,7 +61,7 @@ impl Settings {
         self.namespaces.as_ref().map_or(Ok(()), |namespaces| namespaces.check(owner.namespace()))
     }
 
-    /// The client that a request counts for. This asks nobody: a token that is not known yet counts for its host.
+    /// The client that a request counts for. It makes no call: a request whose token was not reviewed yet counts for its host.
     pub(super) fn client(&self, peer: IpAddr, headers: &HeaderMap) -> Client {
         let host = || Client::Host(self.trusted_proxies.sender(peer, headers).address.into());
         self.upload_auth.holder(headers).map_or_else(host, Client::Holder)
