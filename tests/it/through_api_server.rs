@@ -17,6 +17,7 @@ use cloakroom_testing::documentation::block;
 use cloakroom_testing::front::{Front, Turn};
 use cloakroom_testing::process::{Cloakroom, binary, output_in_time, stderr};
 use cloakroom_testing::scripted::closed_port;
+use cloakroom_testing::wait::until_true;
 use cloakroom_testing::workspace::Workspace;
 use serde_json::{Value, json};
 
@@ -370,4 +371,29 @@ fn flags_that_contradict_each_other_are_refused_before_anything_is_asked() {
         assert!(stderr(&output).contains(expected), "{}", stderr(&output));
     }
     assert!(far.api_server.calls().is_empty());
+}
+
+/// As with an API server that has just started, and does not know all roles yet.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_right_that_is_gone_for_a_moment_in_the_middle_of_an_upload_is_waited_for() {
+    let far = Far::new(&[]);
+    let turn = |head: &str| if head.starts_with("POST ") { Turn::Hold { after: 1_000 } } else { Turn::Pass };
+    let front = Front::before(far.address(), turn);
+    let to = front.url().replace("http://", "").parse().unwrap();
+    let far = far.with_the_way(to);
+    let mut stage = far.user.command();
+    stage.args(["stage", "-n", "spark", "-l", "app=a", "--server-namespace", "cloakroom"]);
+    stage.args(["--token-file", &far.user.text("token"), &far.user.text("app.jar")]);
+    stage.env("KUBECONFIG", far.user.path("kubeconfig"));
+    let staging = tokio::task::spawn_blocking(move || output_in_time(&mut stage));
+    front.holds().await;
+    far.api_server.revoke_all("ann");
+    let before = far.api_server.calls().len();
+    front.let_go();
+    until_true("the client is refused", || far.api_server.calls().len() > before).await;
+    let to = far.address();
+    let far = far.with_the_way(to);
+    let staged = staging.await.unwrap();
+    assert!(staged.status.success(), "{}", stderr(&staged));
+    drop(far);
 }

@@ -183,11 +183,8 @@ impl ServerService {
             Directly::Unverified(told) => warning = Some(told),
             Directly::No => {}
         }
-        // The client that has had an answer waits longer for a server that is replaced.
-        let (http, address) = match service.direct {
-            Some(_) => service.client(api_server, http)?,
-            None => (proxied, address),
-        };
+        service.has_answered = true;
+        let (http, address) = service.client(api_server, http)?;
         let (fetch_image, upload_auth) = (info.fetch_image, info.upload_auth);
         Ok(Reached { http, address, service, internal_url, fetch_image, upload_auth, warning })
     }
@@ -205,10 +202,10 @@ impl ServerService {
         if self.is_forwarded {
             let (api_server, service) = (api_server.clone(), self.clone());
             let way = Forwarded { api_server, address: address.clone(), service };
-            return Ok((http.clone().by(Arc::new(way)), address));
+            return Ok((http.clone().by(Arc::new(way), self.has_answered), address));
         }
         let way = ThroughApiServer { proxy, address: address.clone(), service: self.clone() };
-        Ok((http.clone().by(Arc::new(way)), address))
+        Ok((http.clone().by(Arc::new(way), self.has_answered), address))
     }
 
     /// The way to the Service, and its address at the API server.
@@ -324,7 +321,9 @@ impl ThroughApiServer {
             }
             _ => format!("the API server answered for {service}: {told}"),
         };
-        let is_transient = is_of_gateway || matches!(status.as_u16(), 408 | 429);
+        // An API server that has just started does not know all roles for a moment. The right was there before.
+        let is_forgotten = status == StatusCode::FORBIDDEN && service.has_answered;
+        let is_transient = is_of_gateway || is_forgotten || matches!(status.as_u16(), 408 | 429);
         Failure::Way { why, status: Some(status.as_u16()), is_transient, may_have_arrived }
     }
 }

@@ -38,6 +38,8 @@ pub struct ServerService {
     pub has_tls: Option<bool>,
     /// An address of the server that this machine reaches, once one is known. Requests then need no API server.
     pub direct: Option<ServerAddress>,
+    /// Whether it has answered this client.
+    pub has_answered: bool,
     /// Whether requests go by streams to the server's pod, because the API server's proxy does not reach it.
     pub is_forwarded: bool,
 }
@@ -74,6 +76,7 @@ impl ServerService {
             is_named: name.is_some(),
             has_tls: None,
             direct: None,
+            has_answered: false,
             is_forwarded: false,
         })
     }

@@ -5,10 +5,12 @@ use axum::body::Body;
 use axum::http::header::{AUTHORIZATION, HOST};
 use axum::http::{HeaderMap, HeaderValue, Method};
 use axum::response::Response;
+use serde_json::Value;
 
 use super::Shared;
 use super::access::Attributes;
 use super::answers::Refusal;
+use super::faults::{Call, Verb};
 use crate::tls;
 use cloakroom_core::protocol::FORWARDED_URI;
 
@@ -41,9 +43,17 @@ impl Wanted {
     pub async fn answer(self, shared: &Shared) -> Result<Response, Refusal> {
         let Self { request, namespace, service, path } = self;
         let to = {
-            let inside = shared.lock();
+            let mut inside = shared.lock();
             let user = inside.access.user(token(request.headers()));
-            let user = user.ok_or_else(|| Refusal::new(401, "Unauthorized"))?;
+            let user = user.cloned().ok_or_else(|| Refusal::new(401, "Unauthorized"))?;
+            inside.calls.push(Call {
+                verb: Verb::Any,
+                user: user.name.clone(),
+                path: request.uri().path().to_owned(),
+                query: Vec::new(),
+                content_type: String::new(),
+                body: Value::Null,
+            });
             let wanted = Attributes {
                 verb: verb(request.method()).to_owned(),
                 group: String::new(),

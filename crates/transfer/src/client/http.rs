@@ -111,9 +111,10 @@ impl HttpClient {
         self.way.is_some()
     }
 
-    /// The same client, whose requests to the staging server go by that way.
-    pub fn by(self, way: Arc<dyn Way>) -> Self {
-        Self { way: Some(way), has_answered: Arc::default(), ..self }
+    /// The same client, whose requests to the staging server go by that way. It waits longer for a server that has answered
+    /// before.
+    pub fn by(self, way: Arc<dyn Way>, has_answered: bool) -> Self {
+        Self { way: Some(way), has_answered: Arc::new(AtomicBool::new(has_answered)), ..self }
     }
 
     /// The time limits.
