@@ -345,6 +345,22 @@ async fn a_server_that_never_answers_is_not_waited_for_again_and_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_ticket_that_breaks_off_is_asked_for_again_and_told_as_a_bundle_that_may_be_there_twice() {
+    let stager = Stager::with_file(1000);
+    let server = Scripted::start(|count, request| match request.method.as_str() {
+        "POST" if count == 0 => Reply::TakeBody(Box::new(|body| ticket_for(body).cut_after(20))),
+        _ => take(),
+    })
+    .await;
+    let request = request(&stager, &server.url());
+    let http = HttpClient::new(&[], Timeouts::default()).unwrap();
+    let staged =
+        http.stage(&CancellationToken::new(), &request, RetryPolicy::default(), Arc::new(Silent)).await;
+    assert!(staged.unwrap().may_be_twice);
+    assert_eq!(server.requests().len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn ctrl_c_ends_it_with_130() {
     let stager = Stager::with_file(1000);
     let server = Scripted::start(|_, _| Reply::Hang).await;

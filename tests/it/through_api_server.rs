@@ -16,7 +16,7 @@ use cloakroom_testing::cluster::{Cluster as _, SERVICE};
 use cloakroom_testing::documentation::block;
 use cloakroom_testing::front::{Front, Turn};
 use cloakroom_testing::process::{Cloakroom, binary, output_in_time, stderr};
-use cloakroom_testing::scripted::closed_port;
+use cloakroom_testing::scripted::{Answer, Scripted, closed_port};
 use cloakroom_testing::wait::until_true;
 use cloakroom_testing::workspace::Workspace;
 use serde_json::{Value, json};
@@ -290,6 +290,33 @@ fn a_bundle_whose_answer_was_lost_on_the_way_is_told_as_perhaps_kept() {
     assert!(said.contains("could not stage to the Service cloakroom in the namespace cloakroom"), "{said}");
     assert!(said.contains("the connection between the API server and the Service"), "{said}");
     assert!(said.contains("perhaps the server keeps it"), "{said}");
+}
+
+/// As a gateway before the API server answers, which shows what it could not pass on.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_gateway_echoes_is_shown_without_the_token() {
+    let gateway = Scripted::start(|_, request| match request.method.as_str() {
+        "GET" => {
+            Answer::new(200, r#"{"version": "0.1.0"}"#).header("content-type", "application/json").into()
+        }
+        _ => {
+            let shown = request.header("x-cloakroom-authorization").unwrap_or_default();
+            // It begins before the end of what is shown, and would end behind it.
+            Answer::new(403, format!("{} {shown}", "x".repeat(380)))
+                .header("content-type", "text/plain")
+                .into()
+        }
+    })
+    .await;
+    let far = Far::new(&[]).with_the_way(gateway.address());
+    let said = stderr(&far.stage(&[
+        "--context",
+        "far",
+        "--server-namespace=cloakroom",
+        "--token-file",
+        &far.user.text("token"),
+    ]));
+    assert!(said.contains("xxx Bearer [hidden]") && !said.contains(&UPLOAD_TOKEN[..8]), "{said}");
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use hyper::StatusCode;
 use hyper::body::Incoming;
 use hyper::http::{Request, Response};
+use hyper_util::client::legacy::Error as ClientError;
 use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use kube::client::Body;
@@ -17,13 +18,14 @@ use tower::ServiceExt as _;
 use super::access::{Access, Reading};
 use super::api_server::Timeouts;
 use super::connect_error::ConnectError;
-use super::failure::{Detour, innermost};
+use super::failure::{ApiFailure, Detour, innermost};
 use super::identity::Identity;
-use super::service_proxy;
+use super::service_proxy::{self, Unanswered};
 use super::throttled::with_retry_after;
 use super::transport::{Streams, Target};
 use cloakroom_core::reload::{Reload, Seen};
 use cloakroom_core::text::chain;
+use cloakroom_outbound::causes::find;
 use cloakroom_outbound::proxies::Proxy;
 use cloakroom_outbound::refusal::Refusal;
 
@@ -170,8 +172,12 @@ impl Connection {
         let _ = self.end_renewal(&mut current).await;
     }
 
-    /// Asks the plugin again, once, after the API server has rejected what it gave. `None` if that does not help.
-    async fn after_rejection(&self, rejected: &Built) -> Option<Built> {
+    /// Asks the plugin again, once, after the API server has rejected what it gave. `None` if that does not help, or if the
+    /// credential is no plugin's.
+    pub(super) async fn after_rejection(&self, rejected: &Built) -> Option<Built> {
+        if !rejected.by_plugin {
+            return None;
+        }
         let mut current = self.current.lock().await;
         let is_newest = current.newest.as_ref().is_none_or(|newest| newest.at == rejected.at);
         if !is_newest {
@@ -302,9 +308,14 @@ impl Built {
     pub(super) async fn stream(
         &self,
         request: Request<service_proxy::Body>,
-    ) -> kube::Result<Response<Incoming>> {
-        let answer = self.streams.clone().oneshot(request).await;
-        answer.map_err(|error| self.through_proxy(kube::Error::Service(error)))
+    ) -> Result<Response<Incoming>, Unanswered> {
+        self.streams.clone().oneshot(request).await.map_err(|error| {
+            let has_begun = find::<ClientError>(&*error).is_some_and(|error| !error.is_connect());
+            match ApiFailure::from(self.through_proxy(kube::Error::Service(error))) {
+                ApiFailure::Unreachable { why } if has_begun => Unanswered::Broken { why },
+                failure => Unanswered::NotSent(failure),
+            }
+        })
     }
 
     /// Tells an error of the proxy on the way.
@@ -319,9 +330,14 @@ impl Built {
 
 /// A copy of a request with a body that is in memory, as all but uploads are.
 fn copy(request: &Request<Body>) -> Option<Request<Body>> {
-    let mut copy = Request::new(request.body().try_clone()?);
+    Some(with_body(request, request.body().try_clone()?))
+}
+
+/// A copy of a request with this body.
+pub(super) fn with_body<B>(request: &Request<B>, body: B) -> Request<B> {
+    let mut copy = Request::new(body);
     *copy.method_mut() = request.method().clone();
     *copy.uri_mut() = request.uri().clone();
     *copy.headers_mut() = request.headers().clone();
-    Some(copy)
+    copy
 }

@@ -105,6 +105,16 @@ impl ApiFailure {
         }
     }
 
+    /// Whether the same call may succeed a moment later.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Throttled { .. } | Self::TimedOut { .. } | Self::Unreachable { .. } => true,
+            Self::Refused { code, .. } => *code >= 500,
+            Self::Proxy(refusal) => refusal.is_transient(),
+            _ => false,
+        }
+    }
+
     /// The time that the API server asks to wait before the next try.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
@@ -178,7 +188,7 @@ pub(super) fn innermost(error: &dyn std::error::Error) -> String {
 
 /// Makes one line for the log of a text from another server. 1000 characters are enough for the API server's reasons to
 /// refuse a pod, which take a few hundred.
-fn shortened(text: &str) -> String {
+pub(super) fn shortened(text: &str) -> String {
     const LONGEST: usize = 1000;
     one_line(text, LONGEST)
 }

@@ -28,4 +28,4 @@ pub use connect_error::ConnectError;
 pub use failure::{ApiFailure, within};
 pub use pod_stream::{NoPodStream, PodStream};
 pub use reviews::{AcceptedTokens, ReviewError, Reviews, User};
-pub use service_proxy::{Body, ServicePort, ServiceProxy};
+pub use service_proxy::{Body, ServicePort, ServiceProxy, Unanswered};

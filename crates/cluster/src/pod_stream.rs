@@ -3,8 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::pin::Pin;
+use std::time::Duration;
 
 use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper::header::{HOST, HeaderValue};
 use hyper::http::{Request, Response};
@@ -12,18 +15,21 @@ use hyper_util::rt::TokioIo;
 use k8s_openapi::api::core::v1::{Pod, Service, ServicePort as Port};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::Api;
-use kube::api::{ListParams, Portforwarder};
+use kube::api::ListParams;
 use tokio::io::DuplexStream;
 
 use super::api_server::ApiServer;
-use super::failure::{ApiFailure, within};
-use super::service_proxy::{Body, ServicePort};
+use super::failure::{ApiFailure, shortened, within};
+use super::service_proxy::{Body, ServicePort, Unanswered};
+
+/// How long the kubelet's words are waited for after a stream has failed. They come on a channel of their own.
+const WORDS: Duration = Duration::from_secs(1);
 
 /// A stream to the pod of a Service.
 pub struct PodStream {
     stream: DuplexStream,
-    /// Its messages go on as long as this is kept.
-    _messages: Portforwarder,
+    /// The kubelet's words, once the port is of no use.
+    words: Pin<Box<dyn Future<Output = Option<String>> + Send>>,
     host: HeaderValue,
 }
 
@@ -84,26 +90,32 @@ impl ApiServer {
             }
             opened => opened?,
         };
-        let Some(stream) = messages.take_stream(port) else { return unusable("such port") };
-        Ok(Ok(PodStream { stream, _messages: messages, host }))
+        let (stream, words) = (messages.take_stream(port), messages.take_error(port));
+        let (Some(stream), Some(words)) = (stream, words) else { return unusable("such port") };
+        Ok(Ok(PodStream { stream, words: Box::pin(words), host }))
     }
 }
 
 impl PodStream {
     /// Sends the one request that this stream is for.
-    pub async fn send(self, mut request: Request<Body>) -> Result<Response<Body>, ApiFailure> {
-        let Self { stream, _messages: messages, host } = self;
+    pub async fn send(self, mut request: Request<Body>) -> Result<Response<Body>, Unanswered> {
+        let Self { stream, words, host } = self;
         request.headers_mut().insert(HOST, host);
-        let failed = |error: hyper::Error| ApiFailure::Unreachable { why: error.to_string() };
-        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(failed)?;
-        tokio::spawn(async move {
-            // An error shows where the answer is read.
-            let _ = connection.await;
-            drop(messages);
-        });
-        let answer = sender.send_request(request).await.map_err(failed)?;
-        Ok(answer.map(|body| body.map_err(io::Error::other).boxed()))
+        match exchange(stream, request).await {
+            Ok(answer) => Ok(answer.map(|body| body.map_err(io::Error::other).boxed())),
+            Err(error) => {
+                let words = tokio::time::timeout(WORDS, words).await.ok().flatten();
+                Err(Unanswered::Broken { why: shortened(&words.unwrap_or_else(|| error.to_string())) })
+            }
+        }
     }
+}
+
+async fn exchange(stream: DuplexStream, request: Request<Body>) -> hyper::Result<Response<Incoming>> {
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    // Its error shows where the answer is read.
+    tokio::spawn(connection);
+    sender.send_request(request).await
 }
 
 /// As a list takes a selector.

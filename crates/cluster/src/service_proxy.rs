@@ -5,14 +5,17 @@ use std::io;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http_body_util::BodyExt as _;
 use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt as _, Empty};
+use hyper::StatusCode;
+use hyper::body::Body as _;
 use hyper::http::uri::PathAndQuery;
 use hyper::http::{Request, Response, Uri};
 
 use super::api_server::ApiServer;
-use super::connection::Connection;
+use super::connection::{Connection, with_body};
 use super::failure::ApiFailure;
+use cloakroom_core::protocol::REQUEST_ID;
 
 /// The body of a request or an answer, of any length. The transfer client has the same type.
 pub type Body = BoxBody<Bytes, io::Error>;
@@ -39,6 +42,29 @@ pub struct ServiceProxy {
     address: String,
 }
 
+/// A request to a server behind the API server had no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unanswered {
+    /// Nothing was sent: the API server was not reached, or there is no credential for it.
+    #[error(transparent)]
+    NotSent(ApiFailure),
+    /// The API server rejected the credential of a plugin, which has given another one. The body of the request is gone.
+    #[error("the API server rejected the credential of the kubeconfig's plugin, which has given another one")]
+    Renewed,
+    /// The connection broke after the request had begun.
+    #[error("{why}")]
+    Broken {
+        /// The innermost cause, or the words of the kubelet.
+        why: String,
+    },
+}
+
+impl From<kube::Error> for Unanswered {
+    fn from(error: kube::Error) -> Self {
+        Self::NotSent(error.into())
+    }
+}
+
 /// As the rules of a role name it: `http:cloakroom:10000`.
 impl fmt::Display for ServicePort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -56,11 +82,6 @@ impl ApiServer {
 }
 
 impl ServiceProxy {
-    /// The Service.
-    pub fn service(&self) -> &ServicePort {
-        &self.service
-    }
-
     /// The address of the API server, for people.
     pub fn address(&self) -> &str {
         &self.address
@@ -72,12 +93,25 @@ impl ServiceProxy {
     }
 
     /// Sends a request, whose path is that at the Service. The answer may be the API server's.
-    pub async fn send(&self, mut request: Request<Body>) -> Result<Response<Body>, ApiFailure> {
+    pub async fn send(&self, mut request: Request<Body>) -> Result<Response<Body>, Unanswered> {
         let path = request.uri().path_and_query().map_or("/", PathAndQuery::as_str);
         let uri: Result<Uri, _> = format!("{}{path}", self.path()).parse();
-        *request.uri_mut() = uri.map_err(|error| ApiFailure::Unreachable { why: error.to_string() })?;
+        let unsendable = |why: String| Unanswered::NotSent(ApiFailure::Unreachable { why });
+        *request.uri_mut() = uri.map_err(|error| unsendable(error.to_string()))?;
+        let again = request.body().is_end_stream().then(|| with_body(&request, nothing()));
         let built = self.connection.newest().await?;
-        let answer = built.stream(request).await?;
+        let mut answer = built.stream(request).await?;
+        // Each answer of a staging server has this header.
+        let is_rejected =
+            answer.status() == StatusCode::UNAUTHORIZED && !answer.headers().contains_key(REQUEST_ID);
+        if is_rejected && let Some(renewed) = self.connection.after_rejection(&built).await {
+            answer = renewed.stream(again.ok_or(Unanswered::Renewed)?).await?;
+        }
         Ok(answer.map(|body| body.map_err(io::Error::other).boxed()))
     }
+}
+
+/// The body of a request that has none.
+fn nothing() -> Body {
+    Empty::new().map_err(|never| match never {}).boxed()
 }

@@ -81,14 +81,16 @@ impl Target<'_> {
         connector.set_write_timeout(Some(timeouts.silence));
         // Without this, the time that a connection waited unused in the pool would count as silence.
         connector.set_reset_reader_on_write(true);
-        let builder = hyper_util::client::legacy::Client::builder(TokioExecutor::new());
+        let mut builder = hyper_util::client::legacy::Client::builder(TokioExecutor::new());
         let service = ServiceBuilder::new()
             .layer(config.base_uri_layer())
             .option_layer(config.auth_layer()?)
             .layer(config.extra_headers_layer()?)
             .map_err(BoxError::from);
-        let streams = service.service(builder.build::<_, Body>(connector.clone()));
-        let client = Client::new(service.service(builder.build::<_, ShortBody>(connector)), "default");
+        let client = service.service(builder.build::<_, ShortBody>(connector.clone()));
+        let client = Client::new(client, "default");
+        // A long body cannot be sent again if an idle connection turns out to be dead.
+        let streams = service.service(builder.pool_max_idle_per_host(0).build::<_, Body>(connector));
         Ok((client, BoxCloneSyncService::new(streams)))
     }
 

@@ -15,18 +15,23 @@ use hyper::http::{Request, Response, StatusCode};
 
 use self::directly::Directly;
 use self::forwarded::{Forwarded, HEAD_START};
-use super::server_place::{PORT, ServerService};
-use cloakroom_cluster::{ApiFailure, ApiServer, ServicePort, ServiceProxy};
+use super::calls;
+use super::server_place::{PORT, Route, ServerService};
+use cloakroom_cluster::{ApiFailure, ApiServer, ServicePort, ServiceProxy, Unanswered};
 use cloakroom_core::protocol::v1::UploadAuthKind;
-use cloakroom_core::protocol::{REQUEST_ID, Word};
-use cloakroom_core::text::one_line;
+use cloakroom_core::protocol::{PROXIED_AUTHORIZATION, REQUEST_ID, Word};
+use cloakroom_core::text::{one_line, without};
 use cloakroom_spark::keys;
 use cloakroom_transfer::client::{
     Body, Failure, GivenUp, HttpClient, RetryPolicy, ServerAddress, Told, Tried, Way,
 };
 
-/// Words of the API server about a request that has not reached a server.
-const UNDELIVERED: [&str; 2] = ["no endpoints available", "dial tcp"];
+/// Words of the API server that has no way to a pod. The second ones are those of one that opens its connections through a
+/// tunnel, such as that of k3s.
+const NO_WAY: [&str; 2] = ["dial tcp", "while dialing "];
+
+/// Its words if no pod is ready.
+const NO_POD: &str = "no endpoints available";
 
 /// Its words if the server has TLS and was asked by http, or the other way round. Such a server has not taken the request.
 const OTHER_SCHEME: [&str; 2] =
@@ -59,13 +64,13 @@ pub struct Reached {
 impl Reached {
     /// The way to the server, as the end of a sentence.
     pub fn way(&self, api_server: &ApiServer) -> String {
-        match &self.service.direct {
-            Some(address) => format!("at {address}"),
-            None if self.service.is_forwarded => format!(
-                "by a stream to its pod through the API server {}, whose proxy does not reach it",
-                api_server.way()
-            ),
-            None => format!("through the API server {}", api_server.way()),
+        let way = api_server.way();
+        match &self.service.route {
+            Some(Route::Direct(address)) => format!("at {address}"),
+            Some(Route::Stream) => {
+                format!("by a stream to its pod through the API server {way}, whose proxy does not reach it")
+            }
+            Some(Route::Proxy { .. }) | None => format!("through the API server {way}"),
         }
     }
 }
@@ -107,7 +112,7 @@ impl ServerService {
         // An answer of the API server does not show that the server runs.
         let policy = RetryPolicy { after_an_answer: policy.without_an_answer, ..policy };
         let failed = |failure| GivenUp { failure, tried: Tried::Once };
-        let (_, address) = self.proxy(api_server).map_err(failed)?;
+        let (_, address) = self.proxy(api_server, false).map_err(failed)?;
         http.retried(&address, policy, told, || self.reach_once(api_server, http)).await
     }
 
@@ -124,7 +129,7 @@ impl ServerService {
     /// Asks through the proxy. If that has no way to the pod, or says nothing for a while, a stream to the pod may be one.
     async fn reach_once(&self, api_server: &ApiServer, http: &HttpClient) -> Result<Reached, Failure> {
         let mut by_proxy = Box::pin(self.reach_by_proxy(api_server, http));
-        let mut by_stream = Box::pin(self.reach_by_stream(api_server, http));
+        let mut by_stream = Box::pin(self.reach_by(api_server, http, Route::Stream));
         let failed = tokio::select! {
             biased;
             reached = &mut by_proxy => match reached {
@@ -134,27 +139,19 @@ impl ServerService {
             reached = async { tokio::time::sleep(HEAD_START).await; by_stream.as_mut().await } => {
                 return match reached {
                     Ok(reached) => Ok(reached),
-                    Err(_) => by_proxy.await,
+                    Err(by_stream) => by_proxy.await.map_err(|failed| forwarded::neither(failed, &by_stream)),
                 };
             }
         };
         by_stream.await.map_err(|by_stream| forwarded::neither(failed, &by_stream))
     }
 
-    async fn reach_by_stream(&self, api_server: &ApiServer, http: &HttpClient) -> Result<Reached, Failure> {
-        let service = Self { is_forwarded: true, ..self.clone() };
-        service.reach_by(api_server, http, false).await
-    }
-
     /// Asks by http first, because only the Service's port is known and not whether it has TLS.
     async fn reach_by_proxy(&self, api_server: &ApiServer, http: &HttpClient) -> Result<Reached, Failure> {
-        if let Some(has_tls) = self.has_tls {
-            return self.reach_by(api_server, http, has_tls).await;
-        }
-        let by_http = self.reach_by(api_server, http, false).await;
+        let by_http = self.reach_by(api_server, http, Route::Proxy { has_tls: false }).await;
         // Without an answer, another question would only take as long again.
         let Err(failure @ Failure::Way { status: Some(_), .. }) = by_http else { return by_http };
-        let by_https = self.reach_by(api_server, http, true).await;
+        let by_https = self.reach_by(api_server, http, Route::Proxy { has_tls: true }).await;
         let Err(other) = by_https else { return by_https };
         // The right names one of the two, so the other one is always forbidden. If it names the wrong one, the refusal of
         // the right one says more.
@@ -167,23 +164,22 @@ impl ServerService {
         &self,
         api_server: &ApiServer,
         http: &HttpClient,
-        has_tls: bool,
+        route: Route,
     ) -> Result<Reached, Failure> {
-        let mut service = Self { has_tls: Some(has_tls), ..self.clone() };
-        let (proxied, address) = service.client(api_server, http)?;
+        let (proxied, address) = self.client_by(&route, api_server, http)?;
         let began = Instant::now();
         let info = proxied.server_info(&address).await?;
+        let mut service = Self { route: Some(route), ..self.clone() };
         let internal_url = info.internal_url.unwrap_or_else(|| service.url_of_pods());
         let internal_url = ServerAddress::parse(&internal_url).map_err(|error| Failure::Foreign {
             why: format!("pods cannot use the address that it has for them (--internal-url): {error}"),
         })?;
         let mut warning = None;
         match directly::ask(info.public_url.as_deref(), http, began.elapsed()).await {
-            Directly::Reached(address) => service.direct = Some(address),
+            Directly::Reached(address) => service.route = Some(Route::Direct(address)),
             Directly::Unverified(told) => warning = Some(told),
             Directly::No => {}
         }
-        service.has_answered = true;
         let (http, address) = service.client(api_server, http)?;
         let (fetch_image, upload_auth) = (info.fetch_image, info.upload_auth);
         Ok(Reached { http, address, service, internal_url, fetch_image, upload_auth, warning })
@@ -195,23 +191,39 @@ impl ServerService {
         api_server: &ApiServer,
         http: &HttpClient,
     ) -> Result<(HttpClient, ServerAddress), Failure> {
-        if let Some(address) = &self.direct {
-            return Ok((http.clone(), address.clone()));
-        }
-        let (proxy, address) = self.proxy(api_server)?;
-        if self.is_forwarded {
-            let (api_server, service) = (api_server.clone(), self.clone());
-            let way = Forwarded { api_server, address: address.clone(), service };
-            return Ok((http.clone().by(Arc::new(way), self.has_answered), address));
-        }
-        let way = ThroughApiServer { proxy, address: address.clone(), service: self.clone() };
-        Ok((http.clone().by(Arc::new(way), self.has_answered), address))
+        let route = self.route.as_ref().unwrap_or(&Route::Proxy { has_tls: false });
+        self.client_by(route, api_server, http)
+    }
+
+    fn client_by(
+        &self,
+        route: &Route,
+        api_server: &ApiServer,
+        http: &HttpClient,
+    ) -> Result<(HttpClient, ServerAddress), Failure> {
+        let has_tls = match route {
+            Route::Direct(address) => return Ok((http.clone(), address.clone())),
+            Route::Stream => false,
+            Route::Proxy { has_tls } => *has_tls,
+        };
+        let (proxy, address) = self.proxy(api_server, has_tls)?;
+        let (at, service) = (address.clone(), self.clone());
+        let way: Arc<dyn Way> = if *route == Route::Stream {
+            Arc::new(Forwarded { api_server: api_server.clone(), address: at, service })
+        } else {
+            Arc::new(ThroughApiServer { proxy, address: at, service })
+        };
+        Ok((http.clone().by(way, self.has_answered()), address))
+    }
+
+    /// Whether it has answered this client.
+    fn has_answered(&self) -> bool {
+        self.route.is_some()
     }
 
     /// The way to the Service, and its address at the API server.
-    fn proxy(&self, api_server: &ApiServer) -> Result<(ServiceProxy, ServerAddress), Failure> {
+    fn proxy(&self, api_server: &ApiServer, has_tls: bool) -> Result<(ServiceProxy, ServerAddress), Failure> {
         let (namespace, name) = (self.namespace.clone(), self.name.clone());
-        let has_tls = self.has_tls.unwrap_or_default();
         let service = ServicePort { namespace, name, port: PORT, has_tls };
         let proxy = api_server
             .service_proxy(service)
@@ -241,13 +253,22 @@ pub(super) fn unusable(why: impl Into<String>) -> Failure {
 }
 
 /// The failure of a call to the API server on the way.
-fn words_of_call(failure: &ApiFailure, is_sent: bool) -> Failure {
-    let has_broken = matches!(failure, ApiFailure::Unreachable { .. } | ApiFailure::TimedOut { .. });
-    Failure::Way {
-        is_transient: has_broken || matches!(failure, ApiFailure::Throttled { .. }),
-        status: None,
-        may_have_arrived: is_sent && has_broken,
-        why: failure.to_string(),
+fn failed_call(failure: &ApiFailure) -> Failure {
+    let is_transient = failure.is_transient();
+    Failure::Way { why: calls::said(failure), status: None, is_transient, may_have_arrived: false }
+}
+
+/// The failure of a request to the server that had no answer.
+fn failed_request(failure: Unanswered) -> Failure {
+    match failure {
+        Unanswered::NotSent(failure) => failed_call(&failure),
+        Unanswered::Renewed => Failure::Way {
+            why: failure.to_string(),
+            status: None,
+            is_transient: true,
+            may_have_arrived: false,
+        },
+        Unanswered::Broken { why } => Failure::Broken { why: format!("through the API server: {why}") },
     }
 }
 
@@ -270,14 +291,16 @@ impl Way for ThroughApiServer {
     }
 
     async fn send(&self, request: Request<Body>) -> Result<Response<Body>, Failure> {
-        let answer = self.proxy.send(request).await.map_err(|failure| words_of_call(&failure, true))?;
+        let secret = request.headers().get(PROXIED_AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let secret = secret.map(|value| value.trim_start_matches("Bearer ").to_owned()).unwrap_or_default();
+        let answer = self.proxy.send(request).await.map_err(failed_request)?;
         // Each answer of a staging server has it, and none of the API server.
         if answer.headers().contains_key(REQUEST_ID) || answer.status().is_success() {
             return Ok(answer);
         }
         let (parts, body) = answer.into_parts();
         let words = match Limited::new(body, LONGEST_ANSWER).collect().await {
-            Ok(body) => words(&body.to_bytes()),
+            Ok(body) => words(&body.to_bytes(), &secret),
             Err(_) => String::new(),
         };
         Err(self.refusal(parts.status, &words))
@@ -288,19 +311,16 @@ impl ThroughApiServer {
     /// Explains a refusal of the API server, and names the next step.
     fn refusal(&self, status: StatusCode, words: &str) -> Failure {
         let service = &self.service;
-        let (told, namespace) = (format!("{} {words}", status.as_u16()), &service.namespace);
-        let role = format!("{}-user", service.name);
+        let told = format!("{} {words}", status.as_u16());
         let is_of_gateway = matches!(status.as_u16(), 502..=504);
-        let may_have_arrived =
-            is_of_gateway && !has_any(words, &UNDELIVERED) && !has_any(words, &OTHER_SCHEME);
+        let is_undelivered =
+            has_any(words, &NO_WAY) || has_any(words, &OTHER_SCHEME) || words.contains(NO_POD);
+        let may_have_arrived = is_of_gateway && !is_undelivered;
         let why = match status {
             StatusCode::UNAUTHORIZED => {
                 format!("the API server does not accept the kubeconfig's credentials ({told}): renew them")
             }
-            StatusCode::FORBIDDEN => format!(
-                "the API server does not let you reach {service} ({told}): an admin gives the right by kubectl create \
-                 rolebinding NAME -n {namespace} --role={role} --user=USER; the manifests and the chart make that role"
-            ),
+            StatusCode::FORBIDDEN => missing_right(service, &told),
             StatusCode::NOT_FOUND => {
                 format!(
                     "there is no {} ({told}): name yours by --server-namespace and --server-service, in a submission by \
@@ -322,10 +342,27 @@ impl ThroughApiServer {
             _ => format!("the API server answered for {service}: {told}"),
         };
         // An API server that has just started does not know all roles for a moment. The right was there before.
-        let is_forgotten = status == StatusCode::FORBIDDEN && service.has_answered;
+        let is_forgotten = status == StatusCode::FORBIDDEN && service.has_answered();
         let is_transient = is_of_gateway || is_forgotten || matches!(status.as_u16(), 408 | 429);
         Failure::Way { why, status: Some(status.as_u16()), is_transient, may_have_arrived }
     }
+}
+
+/// Explains a 403. Without the right, a user cannot know whether there is such a Service.
+fn missing_right(service: &ServerService, told: &str) -> String {
+    let ServerService { namespace, name, .. } = service;
+    let why = format!(
+        "the API server does not let you reach {service} ({told}): an admin gives the right by kubectl create rolebinding \
+         NAME -n {namespace} --role={name}-user --user=USER; the manifests and the chart make that role"
+    );
+    if [namespace, name] != [ServerService::DEFAULT; 2] {
+        return why;
+    }
+    format!(
+        "{why}. The API server says so also where there is no such Service: if the server is in another namespace, name that \
+         by --server-namespace, in a submission by `{}`",
+        keys::CLOAKROOM_SERVER_NAMESPACE
+    )
 }
 
 /// Without the article.
@@ -333,9 +370,10 @@ fn said(service: &ServerService) -> String {
     service.to_string().replacen("the ", "", 1)
 }
 
-/// The message of the API server, as it is in a `Status` or alone.
-fn words(body: &[u8]) -> String {
+/// The message of the API server, as it is in a `Status` or alone. A gateway in front of it may repeat the request, with its
+/// secret.
+fn words(body: &[u8], secret: &str) -> String {
     let status: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
     let text = status["message"].as_str().map_or_else(|| String::from_utf8_lossy(body), Into::into);
-    one_line(&text, LONGEST_WORDS).trim_end_matches('.').to_owned()
+    one_line(&without(&text, &[secret]), LONGEST_WORDS).trim_end_matches('.').to_owned()
 }

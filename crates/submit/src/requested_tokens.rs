@@ -96,7 +96,7 @@ impl RequestedTokens {
         let Uploader { account, audience, .. } = &self.uploader;
         let mut life = Life::begin(LIFETIME);
         let answer = self.calls.request_token(account, audience, LIFETIME).await;
-        let answer = answer.map_err(|failure| self.explained(&failure))?;
+        let answer = answer.map_err(|failure| self.explained(&failure, held.credential.is_some()))?;
         let token = answer.body["status"]["token"].as_str().and_then(UploadToken::from_text);
         let token = token.ok_or_else(|| Failure::NoToken {
             why: "the API server's answer to a request for a token has none".to_owned(),
@@ -115,7 +115,8 @@ impl RequestedTokens {
         Ok(credential)
     }
 
-    fn explained(&self, failure: &ApiFailure) -> Failure {
+    /// Explains a token that was not given. `had_one`: whether an earlier request was granted.
+    fn explained(&self, failure: &ApiFailure, had_one: bool) -> Failure {
         let (account, namespace) = (&self.uploader.account, self.calls.namespace());
         let account = format!("the service account {account} in the namespace {namespace}");
         let otherwise = format!(
@@ -140,10 +141,9 @@ impl RequestedTokens {
             ),
             other => format!("no token of {account} can be requested: {other}"),
         };
-        let is_transient = matches!(
-            failure,
-            ApiFailure::Unreachable { .. } | ApiFailure::TimedOut { .. } | ApiFailure::Throttled { .. }
-        ) || matches!(failure, ApiFailure::Refused { code, .. } if *code >= 500);
+        // An API server that has just started does not know all roles for a moment. The right was there before.
+        let is_forgotten = had_one && matches!(failure, ApiFailure::Forbidden { .. });
+        let is_transient = failure.is_transient() || is_forgotten;
         Failure::NoToken { why, is_transient }
     }
 }

@@ -34,14 +34,19 @@ pub struct ServerService {
     pub name: String,
     /// Whether a flag, setting or variable has this name. The default one may be replaced by a Service with the labels.
     pub is_named: bool,
-    /// Whether the server speaks TLS. `None` until it has answered.
-    pub has_tls: Option<bool>,
-    /// An address of the server that this machine reaches, once one is known. Requests then need no API server.
-    pub direct: Option<ServerAddress>,
-    /// Whether it has answered this client.
-    pub has_answered: bool,
-    /// Whether requests go by streams to the server's pod, because the API server's proxy does not reach it.
-    pub is_forwarded: bool,
+    /// The way on which it has answered this client.
+    pub(super) route: Option<Route>,
+}
+
+/// A way to the server behind a Service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Route {
+    /// Through the API server's proxy for Services, by https or http.
+    Proxy { has_tls: bool },
+    /// By streams to its pod, because the proxy does not reach that.
+    Stream,
+    /// At an address that this machine reaches, without the API server.
+    Direct(ServerAddress),
 }
 
 impl fmt::Display for ServerPlace {
@@ -74,10 +79,7 @@ impl ServerService {
             namespace: or_usual(namespace, BadName::Namespace)?,
             name: or_usual(name, BadName::Service)?,
             is_named: name.is_some(),
-            has_tls: None,
-            direct: None,
-            has_answered: false,
-            is_forwarded: false,
+            route: None,
         })
     }
 
@@ -88,7 +90,8 @@ impl ServerService {
 
     /// How URLs begin by which pods reach it, unless the server says otherwise.
     pub(super) fn url_of_pods(&self) -> String {
-        let scheme = if self.has_tls == Some(true) { "https" } else { "http" };
+        let has_tls = self.route == Some(Route::Proxy { has_tls: true });
+        let scheme = if has_tls { "https" } else { "http" };
         format!("{scheme}://{}.{}.svc:{PORT}", self.name, self.namespace)
     }
 }

@@ -85,6 +85,27 @@ fn a_proxy_that_says_nothing_is_not_waited_for() {
     assert!(staged.status.success() && said.contains(BY_STREAM), "{said}");
 }
 
+/// As API servers say it that open their connections through a tunnel.
+#[test]
+fn a_tunnel_without_a_way_to_the_pod_is_none() {
+    let front = |far: &Far| {
+        let words = "error trying to reach service: proxy error from 127.0.0.1:6443 while dialing 10.42.1.8:10000, code 502: \
+                     502 Bad Gateway";
+        Front::before(far.address(), move |_| Turn::Answer(503, "text/plain", words))
+    };
+    let mut fronts = Vec::new();
+    let mut before = |far: &Far| {
+        fronts.push(front(far));
+        fronts[0].url().replace("http://", "").parse().unwrap()
+    };
+    let far = behind_a_firewall(&mut before);
+    let said = stderr(&far.stage(&STAGE));
+    assert!(said.contains("or a firewall between the control plane and the nodes"), "{said}");
+    let far = far.with_the_rights_of_streams();
+    let staged = far.stage(&[&STAGE[..], &["--token-file", &far.user.text("token")]].concat());
+    assert!(staged.status.success() && stderr(&staged).contains(BY_STREAM), "{}", stderr(&staged));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upload_by_stream_outlives_the_pod() {
     let far = behind_a_firewall(nowhere).with_the_rights_of_streams();
@@ -111,7 +132,20 @@ async fn an_upload_by_stream_outlives_the_pod() {
     ready("True");
     let staged = staging.await.unwrap();
     let said = stderr(&staged);
-    assert!(staged.status.success() && said.contains("waiting up to 90s"), "{said}");
+    assert!(staged.status.success() && said.contains("trying again for up to 90s"), "{said}");
+}
+
+#[test]
+fn a_proxy_that_says_nothing_is_told_with_what_a_stream_lacks() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap();
+    let said = stderr(&behind_a_firewall(|_| address).stage(&STAGE));
+    for words in [
+        "the API server's proxy gave no answer within 10s, as if a firewall",
+        "is no way either: services \"cloakroom\" is forbidden",
+    ] {
+        assert!(said.contains(words), "no “{words}” in {said}");
+    }
 }
 
 #[test]

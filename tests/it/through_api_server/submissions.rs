@@ -84,6 +84,7 @@ fn a_submission_needs_a_kubeconfig_and_one_right_beside_its_own() {
         "spark.kubernetes.driver.pod.name app-driver\nspark.kubernetes.submission.waitAppCompletion false\n";
     far.user.write("conf/spark-defaults.conf", defaults);
     let page = block("docs/clients.md", "With a kubeconfig and nothing else", "cloakroom submit");
+    let page = page.replace("--kubernetes-namespace spark", "--kubernetes-namespace default");
     let mut shell = Command::new("/bin/sh");
     shell.args(["-c", &page.replace("cloakroom submit", &format!("{} submit", binary().display()))]);
     shell.env_clear().current_dir(far.user.root()).env("KUBECONFIG", far.user.path("kubeconfig"));

@@ -118,6 +118,17 @@ fn a_token_is_requested_again_after_a_failure_that_may_pass() {
     assert!(output.status.success() && said.contains("can be requested"), "{said}");
 }
 
+/// As with an API server that has just started, and does not know all roles yet.
+#[test]
+fn a_right_that_is_gone_for_a_moment_between_two_tokens_is_waited_for() {
+    let far = asking();
+    far.api_server.limit_tokens_to(179);
+    far.api_server.fail_some(TOKEN, Verb::Create, 1, 1, Fault::Status(403));
+    let (output, said) = far.submit(&[]);
+    assert!(output.status.success() && said.contains("you may not request a token"), "{said}");
+    assert_eq!(far.token_requests().len(), 3);
+}
+
 #[test]
 fn each_right_that_is_missing_has_its_sentence() {
     let far = asking();
@@ -168,7 +179,10 @@ fn the_audience_is_that_of_the_place_and_no_answer_changes_it() {
     // The server at an address may be anyone's.
     let (output, said) = far.submit(&by_address);
     assert_eq!(output.status.code(), Some(1));
-    assert!(said.contains("cloakroom requests by itself where the server's namespace is named"), "{said}");
+    assert!(
+        said.contains("cloakroom submit and stage --for request where the server's namespace is named"),
+        "{said}"
+    );
     for (namespace, words) in [
         ("cloakroom", None),
         (

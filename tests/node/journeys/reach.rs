@@ -31,9 +31,10 @@ fn of_the_page(beginning: &str) -> String {
 fn namespace(name: &str) {
     deployed();
     with_roles(name);
-    let binding = of_the_page("kubectl create rolebinding");
-    let binding = binding.replace("rolebinding ann", &format!("rolebinding {name}"));
-    laptop(&binding.replace("--user=ann", &format!("--serviceaccount={name}:spark-submitter")));
+    let bindings = of_the_page("kubectl create rolebinding");
+    let of_an_account = bindings.lines().find(|line| line.contains("--serviceaccount")).unwrap();
+    let binding = of_an_account.replace("rolebinding jobs", &format!("rolebinding {name}"));
+    laptop(&binding.replace("--serviceaccount=spark", &format!("--serviceaccount={name}")));
 }
 
 /// All files of a job, by an account with the shipped roles alone. Something in the job's namespace looks like the server.
@@ -134,6 +135,10 @@ fn restart() {
     until("the server has given it up", || !is_on_its_way());
     cluster().start_api_server();
     let staged = upload.end().ok();
-    assert!(staged.stderr.contains("does not answer"), "the upload was not interrupted: {}", staged.stderr);
+    assert!(
+        staged.stderr.contains("the connection broke after"),
+        "the upload was not interrupted: {}",
+        staged.stderr
+    );
     told("through a restart of the API server", &staged);
 }

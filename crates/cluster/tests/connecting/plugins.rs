@@ -4,10 +4,13 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::time::Duration;
 
-use cloakroom_cluster::{ApiFailure, ApiServer, Timeouts, within};
+use bytes::Bytes;
+use cloakroom_cluster::{ApiFailure, ApiServer, ServicePort, Timeouts, Unanswered, within};
 use cloakroom_testing::scripted::Scripted;
 use cloakroom_testing::tls::server_config;
 use cloakroom_testing::wait::{until, until_true};
+use http_body_util::{BodyExt as _, Full};
+use hyper::http::{Request, StatusCode};
 
 use super::folder::{CredentialFolder, answer, quick, version};
 use super::kubeconfig::{access, config, in_clear, last_token};
@@ -247,4 +250,29 @@ async fn a_plugin_may_give_a_certificate() {
     folder.write("credential", &status.to_string());
     plugin(&folder, &format!("{}, certificate-authority: ca.pem", of(&server)), "cat credential");
     version(&ApiServer::connect(&access(&folder, None)).unwrap()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_token_that_is_rejected_on_the_way_to_a_service_is_renewed() {
+    for (body, is_answered) in [("", true), ("a bundle, which can be sent once", false)] {
+        let folder = CredentialFolder::new();
+        let server = Scripted::start(|_, request| {
+            let is_known = request.header("authorization") == Some("Bearer t-2");
+            answer(if is_known { 200 } else { 401 }, "{}").into()
+        })
+        .await;
+        plugin(&folder, &of(&server), &prints("\"token\": \"t-NUMBER\""));
+        let asked = ApiServer::connect_with(&access(&folder, None), quick()).unwrap();
+        let (namespace, name) = ("cloakroom".to_owned(), "cloakroom".to_owned());
+        let way = asked.service_proxy(ServicePort { namespace, name, port: 10_000, has_tls: false }).unwrap();
+        let request = || {
+            Request::new(
+                Full::new(Bytes::from_static(body.as_bytes())).map_err(|never| match never {}).boxed(),
+            )
+        };
+        let answer = way.send(request()).await.map(|answer| answer.status());
+        assert_eq!(answer, if is_answered { Ok(StatusCode::OK) } else { Err(Unanswered::Renewed) });
+        assert_eq!(way.send(request()).await.unwrap().status(), StatusCode::OK);
+        assert_eq!((last_token(&server).as_deref(), runs(&folder)), (Some("Bearer t-2"), 2));
+    }
 }

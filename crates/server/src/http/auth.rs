@@ -86,8 +86,8 @@ impl UploadAuth {
             Self::Kubernetes(reviews) => {
                 let accepted = reviews.accepted();
                 let token = shown(&format!(
-                    "a token of the cluster for {accepted}, which cloakroom requests by itself where the server's namespace is \
-                     named, and others by kubectl create token cloakroom-uploader -n NAMESPACE --audience {}",
+                    "a token of the cluster for {accepted}, which cloakroom submit and stage --for request where the server's \
+                     namespace is named, and others by kubectl create token cloakroom-uploader -n NAMESPACE --audience {}",
                     accepted.audience
                 ))?;
                 Ok(Uploader::User(reviews.authenticate(token.expose(), Host::from(from)).await?))

@@ -62,12 +62,8 @@ where
 
 fn is_worth_another(failure: &ApiFailure, patience: Patience<'_>) -> bool {
     let is_transient = match failure {
-        ApiFailure::Throttled { .. }
-        | ApiFailure::Unreachable { .. }
-        | ApiFailure::Refused { code: 500.., .. } => true,
-        ApiFailure::Proxy(refusal) => refusal.is_transient(),
         ApiFailure::TimedOut { .. } => patience.after_timeouts,
-        _ => false,
+        failure => failure.is_transient(),
     };
     is_transient && !patience.stop.is_cancelled()
 }

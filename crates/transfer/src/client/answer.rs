@@ -5,15 +5,18 @@ use std::time::Duration;
 
 use reqwest::header::{CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER};
 use reqwest::{Response, StatusCode, Url};
+use tokio::time::timeout;
 
+use super::failure::Failure;
+use super::http::HttpClient;
 use cloakroom_core::protocol::Word;
 use cloakroom_core::protocol::problem::{self, Code, Problem};
 use cloakroom_core::text;
 use cloakroom_outbound::proxies::Proxy;
 
-/// How much of an error's body is read.
+/// How much of a short body is read.
 const MAX_BODY_BYTES: usize = 64 * 1024;
-/// How long the client waits for an error's body.
+/// How long the client waits for a short body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// How much of a text from outside is shown.
 const MAX_SHOWN_CHARS: usize = 500;
@@ -84,21 +87,33 @@ pub(super) fn one_line(words: &str) -> String {
     text::one_line(words, MAX_SHOWN_CHARS).trim_end_matches('.').to_owned()
 }
 
-/// Reads the body, up to the limits of size and time.
-pub(super) async fn bounded_body(mut response: Response) -> Vec<u8> {
+/// Reads the body of an error, up to the limits of size and time.
+async fn bounded_body(mut response: Response) -> Vec<u8> {
     let mut body = Vec::new();
-    let reading = async {
-        while let Ok(Some(chunk)) = response.chunk().await {
-            let room = MAX_BODY_BYTES - body.len();
-            body.extend_from_slice(&chunk[..chunk.len().min(room)]);
-            if body.len() == MAX_BODY_BYTES {
-                break;
-            }
-        }
-    };
-    // If the time is over, the part that has come is still useful.
-    let _ = tokio::time::timeout(BODY_TIMEOUT, reading).await;
+    // If the connection breaks or the time is over, the part that has come is still useful.
+    let _ = timeout(BODY_TIMEOUT, read_into(&mut body, &mut response)).await;
     body
+}
+
+async fn read_into(body: &mut Vec<u8>, response: &mut Response) -> reqwest::Result<()> {
+    while body.len() < MAX_BODY_BYTES
+        && let Some(chunk) = response.chunk().await?
+    {
+        let room = MAX_BODY_BYTES - body.len();
+        body.extend_from_slice(&chunk[..chunk.len().min(room)]);
+    }
+    Ok(())
+}
+
+impl HttpClient {
+    /// Reads the body of an answer that counts only if it is whole.
+    pub(super) async fn whole_body(&self, mut response: Response) -> Result<Vec<u8>, Failure> {
+        let mut body = Vec::new();
+        match timeout(BODY_TIMEOUT, read_into(&mut body, &mut response)).await {
+            Ok(read) => read.map(|()| body).map_err(|error| self.failure(&error)),
+            Err(_) => Err(Failure::Stalled { after: BODY_TIMEOUT }),
+        }
+    }
 }
 
 /// Whether the content type begins with `expected`.

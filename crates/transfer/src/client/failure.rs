@@ -148,9 +148,20 @@ impl Failure {
         }
     }
 
-    /// Whether the exchange broke while bytes were moving, so that the number of bytes is worth showing.
+    /// Whether the exchange broke while bytes were moving, so that the number of bytes is worth showing. The server may
+    /// have taken them all.
     pub fn is_interruption(&self) -> bool {
-        matches!(self, Self::Broken { .. } | Self::Stalled { .. } | Self::NoAnswer { .. })
+        let has_gone_on = matches!(self, Self::Stalled { .. } | Self::NoAnswer { .. });
+        has_gone_on || matches!(self, Self::Broken { .. } | Self::Way { may_have_arrived: true, .. })
+    }
+
+    /// Whether a connection broke, here or further on the way. A gateway that waited in vain (504) has seen none break.
+    pub fn is_break(&self) -> bool {
+        match self {
+            Self::Broken { .. } => true,
+            Self::Way { may_have_arrived, status, .. } => *may_have_arrived && *status != Some(504),
+            _ => false,
+        }
     }
 
     /// Whether the server took the request and did not answer. Another attempt may then take just as long.

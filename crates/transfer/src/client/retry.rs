@@ -273,8 +273,7 @@ impl Retries {
 
     /// Returns when the current row of failures began. `attempt` may begin a new row.
     fn begin_row(&mut self, attempt: &Attempt<'_>) -> Instant {
-        let is_broken = matches!(attempt.failure, Failure::Broken { .. });
-        let has_lasted = is_broken && attempt.ended - attempt.began >= LASTING;
+        let has_lasted = attempt.failure.is_break() && attempt.ended - attempt.began >= LASTING;
         self.has_lasted |= has_lasted;
         match self.since {
             Some(since) if !has_lasted || self.rows >= MOST_ROWS => since,

@@ -404,6 +404,7 @@ fn how_far(failure: &Failure, sent_bytes: u64, archive_bytes: Option<u64>) -> Op
     };
     match failure {
         Failure::Broken { why } => Some(format!("the connection broke after {progress} ({why})")),
+        Failure::Way { why, may_have_arrived: true, .. } => Some(format!("{why}, after {progress}")),
         Failure::Stalled { after } => {
             Some(format!("nothing moved for {} after {progress}", format_duration(*after)))
         }

@@ -5,7 +5,7 @@ use reqwest::{Method, RequestBuilder, Response};
 use serde::de::DeserializeOwned;
 
 use super::address::ServerAddress;
-use super::answer::{bounded_body, has_content_type};
+use super::answer::has_content_type;
 use super::failure::Failure;
 use super::http::HttpClient;
 use cloakroom_core::protocol::problem::Code;
@@ -81,7 +81,7 @@ impl HttpClient {
             return Err(self.answered(response, secrets).await);
         }
         let is_json = has_content_type(response.headers(), "application/json");
-        let body = bounded_body(response).await;
+        let body = self.whole_body(response).await?;
         let read = Some(body).filter(|_| is_json).and_then(|body| serde_json::from_slice(&body).ok());
         read.ok_or_else(|| Failure::Foreign { why: "the server there is not a cloakroom server".to_owned() })
     }

@@ -6,7 +6,7 @@ use reqwest::header::CONTENT_TYPE;
 use reqwest::{Response, Url};
 use tokio_util::sync::CancellationToken;
 
-use super::answer::{bounded_body, has_content_type};
+use super::answer::has_content_type;
 use super::failure::Failure;
 use super::http::HttpClient;
 use super::packing::{Packed, Packing, Start};
@@ -81,7 +81,7 @@ pub(super) async fn upload(
         () = packing.stopped(stop) => return Err(AttemptError::Stopped { may_be_kept: packing.is_complete() }),
     };
     match answered {
-        Ok(response) if response.status().is_success() => accepted(response, packing).await,
+        Ok(response) if response.status().is_success() => accepted(http, response, packing).await,
         Ok(response) => {
             let secrets: Vec<&str> = credential.iter().map(|shown| shown.token.expose()).collect();
             // A refusal may come while the body is still being sent. It is read to its end before packing stops, because
@@ -116,14 +116,16 @@ async fn aborted(failure: Failure, packing: Packing) -> AttemptError {
 fn is_about_the_answer(failure: &Failure) -> bool {
     match failure {
         Failure::Answered(answer) => answer.code.is_none() && matches!(answer.status, 502 | 504),
-        Failure::Way { may_have_arrived, .. } => *may_have_arrived,
         other => other.is_interruption(),
     }
 }
 
-async fn accepted(response: Response, packing: Packing) -> Result<Staged, AttemptError> {
+async fn accepted(http: &HttpClient, response: Response, packing: Packing) -> Result<Staged, AttemptError> {
     let is_json = has_content_type(response.headers(), "application/json");
-    let body = bounded_body(response).await;
+    let body = match http.whole_body(response).await {
+        Ok(body) => body,
+        Err(failure) => return Err(aborted(failure, packing).await),
+    };
     let Some(staged) = Some(body).filter(|_| is_json).and_then(|body| staged(&body)) else {
         let why = "the answer is not a ticket, so this is not a cloakroom server".to_owned();
         return Err(aborted(Failure::Foreign { why }, packing).await);

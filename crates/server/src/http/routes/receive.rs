@@ -93,7 +93,8 @@ struct ProxiedRoom {
 }
 
 impl ProxiedRoom {
-    /// `None` for a body that comes another way. The API server replaces this header if a client sends it.
+    /// `None` for a body that comes another way. The API server replaces this header if a client sends it, unless the client
+    /// asks for another protocol (`Connection: Upgrade`).
     fn of(headers: &HeaderMap, settings: &Settings) -> Option<Self> {
         let uri = headers.get(FORWARDED_URI)?.to_str().ok()?;
         let is_proxied = uri.starts_with("/api/v1/namespaces/") && uri.contains("/proxy/");

@@ -180,17 +180,28 @@ fn the_servers_wish_to_wait_is_honoured_within_a_minute_and_within_the_time() {
 #[test]
 fn a_long_upload_that_breaks_again_has_all_of_the_time_again_and_not_for_ever() {
     let broken = Failure::Broken { why: "reset by peer".to_owned() };
-    let mut run = Run::new(RetryPolicy::default());
-    assert!(run.fails(&broken, Duration::from_mins(5)));
-    assert!(run.told[0].contains("up to 90s"), "a server was there: {:?}", run.told);
-    assert!(run.fails(&REFUSED, Duration::ZERO));
-    assert!(run.fails(&broken, Duration::from_mins(5)), "it went on for five minutes in between");
-    assert_eq!(run.told.len(), 2, "each break is told");
-    let run = run.fails_for_good(&broken, Duration::from_mins(5));
-    assert_eq!(run.attempts, MOST_ROWS + 2);
+    goes_on_for_rows(&broken);
+    let broken = Failure::Way {
+        why: "broke (503)".to_owned(),
+        status: Some(503),
+        is_transient: true,
+        may_have_arrived: true,
+    };
+    goes_on_for_rows(&broken);
     // A failure that takes long and is no break does not show that a server was there.
     let gateway = given_up(&answered(504, "gateway-timeout", None), Duration::from_mins(1), false);
     assert_eq!((gateway.attempts, gateway.tried.to_string().as_str()), (3, " (tried for 2m)"));
+}
+
+fn goes_on_for_rows(broken: &Failure) {
+    let mut run = Run::new(RetryPolicy::default());
+    assert!(run.fails(broken, Duration::from_mins(5)));
+    assert!(run.told[0].contains("up to 90s"), "a server was there: {:?}", run.told);
+    assert!(run.fails(&REFUSED, Duration::ZERO));
+    assert!(run.fails(broken, Duration::from_mins(5)), "it went on for five minutes in between");
+    assert_eq!(run.told.len(), 2, "each break is told");
+    let run = run.fails_for_good(broken, Duration::from_mins(5));
+    assert_eq!(run.attempts, MOST_ROWS + 2);
 }
 
 #[test]
