@@ -76,6 +76,12 @@ impl Connection {
         Ok(Self { stream, read: Vec::new() })
     }
 
+    /// Makes the connection end with a reset, so that its port is free again at once. Otherwise the system keeps the port
+    /// for a minute, and a client with a thousand new connections in a second soon has none left.
+    pub fn reset_at_the_end(&self) -> Result<()> {
+        self.stream.set_zero_linger()
+    }
+
     pub async fn send(&mut self, bytes: impl AsRef<[u8]>) -> Result<()> {
         self.stream.write_all(bytes.as_ref()).await
     }

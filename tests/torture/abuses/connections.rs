@@ -41,6 +41,7 @@ pub async fn junk_tokens(abuser: Arc<Abuser>, hand: u64) -> Result<()> {
 /// Uploads without a token, each on a new connection, all from one address.
 pub async fn refused_again_and_again(abuser: Arc<Abuser>, _: u64) -> Result<()> {
     let mut connection = abuser.connect(0).await?;
+    connection.reset_at_the_end()?;
     let upload = abuser.upload("label=app%3Dabuser", "Content-Length: 0\r\n");
     let without_token = upload.replace(&format!("Authorization: Bearer {}\r\n", abuser.token()), "");
     abuser.saw(connection.ask(without_token).await?.outcome());
