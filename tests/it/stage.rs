@@ -361,6 +361,21 @@ async fn a_ticket_that_breaks_off_is_asked_for_again_and_told_as_a_bundle_that_m
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_bundle_is_told_as_perhaps_kept_if_the_answer_to_all_of_it_is_no_ticket() {
+    let stager = Stager::with_file(1000);
+    for (status, body) in [(200, "<html>welcome</html>"), (500, "an error of a proxy")] {
+        let answer = move |_: &[u8]| Answer::new(status, body).header("content-type", "text/html");
+        let server = Scripted::start(move |_, _| Reply::TakeBody(Box::new(answer))).await;
+        let request = request(&stager, &server.url());
+        let http = HttpClient::new(&[], Timeouts::default()).unwrap();
+        let staged =
+            http.stage(&CancellationToken::new(), &request, RetryPolicy::default(), Arc::new(Silent)).await;
+        let error = staged.unwrap_err();
+        assert!(error.may_be_kept(), "{error}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn ctrl_c_ends_it_with_130() {
     let stager = Stager::with_file(1000);
     let server = Scripted::start(|_, _| Reply::Hang).await;

@@ -292,6 +292,25 @@ fn a_bundle_whose_answer_was_lost_on_the_way_is_told_as_perhaps_kept() {
     assert!(said.contains("perhaps the server keeps it"), "{said}");
 }
 
+#[test]
+fn a_right_that_was_never_there_is_not_waited_for() {
+    let far = Far::new(&[]).with_the_service();
+    far.api_server.revoke_all("ann");
+    let rules = json!([{
+        "apiGroups": [""], "resources": ["services/proxy"], "resourceNames": [PROXIED], "verbs": ["get"],
+    }]);
+    far.api_server.grant_rules("ann", Some("cloakroom"), rules);
+    let mut stage = far.user.command();
+    stage.args(["stage", "-n", "spark", "-l", "app=a", "--server-namespace", "cloakroom"]);
+    stage.args(["--token-file", &far.user.text("token"), &far.user.text("app.jar")]);
+    let said = stderr(&output_in_time(stage.env("KUBECONFIG", far.user.path("kubeconfig"))));
+    assert!(said.contains("does not let you reach") && !said.contains("trying again"), "{said}");
+    assert!(
+        said.contains("cannot create resource") && said.contains("also where there is no such"),
+        "{said}"
+    );
+}
+
 /// As a gateway before the API server answers, which shows what it could not pass on.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_gateway_echoes_is_shown_without_the_token() {

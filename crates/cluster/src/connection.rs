@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hyper::StatusCode;
-use hyper::body::Incoming;
 use hyper::http::{Request, Response};
 use hyper_util::client::legacy::Error as ClientError;
 use jiff::{SignedDuration, Timestamp};
@@ -308,7 +307,7 @@ impl Built {
     pub(super) async fn stream(
         &self,
         request: Request<service_proxy::Body>,
-    ) -> Result<Response<Incoming>, Unanswered> {
+    ) -> Result<Response<service_proxy::Body>, Unanswered> {
         self.streams.clone().oneshot(request).await.map_err(|error| {
             let has_begun = find::<ClientError>(&*error).is_some_and(|error| !error.is_connect());
             match ApiFailure::from(self.through_proxy(kube::Error::Service(error))) {

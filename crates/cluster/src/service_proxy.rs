@@ -107,7 +107,7 @@ impl ServiceProxy {
         if is_rejected && let Some(renewed) = self.connection.after_rejection(&built).await {
             answer = renewed.stream(again.ok_or(Unanswered::Renewed)?).await?;
         }
-        Ok(answer.map(|body| body.map_err(io::Error::other).boxed()))
+        Ok(answer)
     }
 }
 

@@ -1,15 +1,20 @@
 //! The HTTP connections to the API server. They are put together here and not by kube, because kube's would refuse an
 //! API server that shows the very certificate that was given to trust, and client certificates of version 1.
 
+use std::io;
 use std::sync::Arc;
 
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Incoming;
+use hyper::header::{AUTHORIZATION, CONTENT_LENGTH};
 use hyper::http::{HeaderValue, Request, Response, Uri};
 use hyper::rt::{Read, Write};
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use hyper_timeout::TimeoutConnector;
+use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::proxy::{SocksV5, Tunnel};
-use hyper_util::client::legacy::connect::{Connection, HttpConnector};
+use hyper_util::client::legacy::connect::{Connect, Connection, HttpConnector};
 use hyper_util::rt::TokioExecutor;
 use kube::client::{Body as ShortBody, ConfigExt as _};
 use kube::{Client, Config};
@@ -22,6 +27,7 @@ use super::api_server::Timeouts;
 use super::client_keys;
 use super::identity::ClientCertificate;
 use super::service_proxy::Body;
+use cloakroom_core::text;
 use cloakroom_outbound::proxies::Proxy;
 use cloakroom_outbound::trust::Verifier;
 
@@ -37,7 +43,10 @@ pub(super) struct Target<'a> {
 }
 
 /// Sends requests with bodies of any length. The library's client takes short ones alone.
-pub(super) type Streams = BoxCloneSyncService<Request<Body>, Response<Incoming>, BoxError>;
+pub(super) type Streams = BoxCloneSyncService<Request<Body>, Response<Body>, BoxError>;
+
+/// How much of an error's body is read.
+const LONGEST_ERROR: usize = 1 << 20;
 
 impl Target<'_> {
     /// Builds clients that connect at their first call.
@@ -81,16 +90,16 @@ impl Target<'_> {
         connector.set_write_timeout(Some(timeouts.silence));
         // Without this, the time that a connection waited unused in the pool would count as silence.
         connector.set_reset_reader_on_write(true);
-        let mut builder = hyper_util::client::legacy::Client::builder(TokioExecutor::new());
+        let mut builder = legacy::Client::builder(TokioExecutor::new());
         let service = ServiceBuilder::new()
             .layer(config.base_uri_layer())
             .option_layer(config.auth_layer()?)
             .layer(config.extra_headers_layer()?)
             .map_err(BoxError::from);
-        let client = service.service(builder.build::<_, ShortBody>(connector.clone()));
+        let client = service.service(sender(builder.build::<_, ShortBody>(connector.clone())));
         let client = Client::new(client, "default");
         // A long body cannot be sent again if an idle connection turns out to be dead.
-        let streams = service.service(builder.pool_max_idle_per_host(0).build::<_, Body>(connector));
+        let streams = service.service(sender(builder.pool_max_idle_per_host(0).build::<_, Body>(connector)));
         Ok((client, BoxCloneSyncService::new(streams)))
     }
 
@@ -127,6 +136,38 @@ impl Target<'_> {
             None => builder.with_no_client_auth(),
         })
     }
+}
+
+/// Sends requests as they go out. Errors come back without the credential: a gateway may repeat the request in its page.
+fn sender<C, B>(
+    client: legacy::Client<C, B>,
+) -> impl Service<Request<B>, Response = Response<Body>, Error = legacy::Error, Future: Send> + Clone + Send + Sync
+where
+    C: Connect + Clone + Send + Sync + 'static,
+    B: hyper::body::Body<Data: Send, Error: Into<BoxError>> + Send + Unpin + 'static,
+{
+    tower::service_fn(move |request: Request<B>| {
+        let credential = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let secret = credential.and_then(|value| value.split_once(' ')).map(|(_, secret)| secret.to_owned());
+        let answered = client.request(request);
+        async move { Ok(without(answered.await?, secret).await) }
+    })
+}
+
+/// The answer, if it is an error without this secret.
+async fn without(answer: Response<Incoming>, secret: Option<String>) -> Response<Body> {
+    let status = answer.status();
+    let secret = secret.filter(|_| status.is_client_error() || status.is_server_error());
+    let Some(secret) = secret else { return answer.map(|body| body.map_err(io::Error::other).boxed()) };
+    let (mut head, body) = answer.into_parts();
+    let read = Limited::new(body, LONGEST_ERROR).collect().await;
+    let body =
+        read.map(|body| text::without(&String::from_utf8_lossy(&body.to_bytes()), &[&secret]).into_owned());
+    head.headers.remove(CONTENT_LENGTH);
+    Response::from_parts(
+        head,
+        Full::new(Bytes::from(body.unwrap_or_default())).map_err(|never| match never {}).boxed(),
+    )
 }
 
 fn tunnel<C>(through: Uri, login: Option<&HeaderValue>, connector: C) -> Tunnel<C> {

@@ -7,6 +7,7 @@ mod forwarded;
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use async_trait::async_trait;
@@ -36,6 +37,9 @@ const NO_POD: &str = "no endpoints available";
 /// Its words if the server has TLS and was asked by http, or the other way round. Such a server has not taken the request.
 const OTHER_SCHEME: [&str; 2] =
     ["malformed HTTP response", "first record does not look like a TLS handshake"];
+
+/// The user of a request without credentials.
+const ANONYMOUS: &str = "\"system:anonymous\"";
 
 /// How much of an answer of the API server is read.
 const LONGEST_ANSWER: usize = 16 << 10;
@@ -209,9 +213,10 @@ impl ServerService {
         let (proxy, address) = self.proxy(api_server, has_tls)?;
         let (at, service) = (address.clone(), self.clone());
         let way: Arc<dyn Way> = if *route == Route::Stream {
-            Arc::new(Forwarded { api_server: api_server.clone(), address: at, service })
+            let (api_server, was_away) = (api_server.clone(), AtomicBool::default());
+            Arc::new(Forwarded { api_server, address: at, service, was_away })
         } else {
-            Arc::new(ThroughApiServer { proxy, address: at, service })
+            Arc::new(ThroughApiServer { proxy, address: at, service, was_away: AtomicBool::default() })
         };
         Ok((http.clone().by(way, self.has_answered()), address))
     }
@@ -254,8 +259,12 @@ pub(super) fn unusable(why: impl Into<String>) -> Failure {
 
 /// The failure of a call to the API server on the way.
 fn failed_call(failure: &ApiFailure) -> Failure {
-    let is_transient = failure.is_transient();
-    Failure::Way { why: calls::said(failure), status: None, is_transient, may_have_arrived: false }
+    let (mut why, mut is_transient) = (calls::said(failure), failure.is_transient());
+    if matches!(failure, ApiFailure::Unreachable { why } if calls::is_untrusted(why)) {
+        why.push_str(": name the CA that signed its certificate by certificate-authority in the kubeconfig");
+        is_transient = false;
+    }
+    Failure::Way { why, status: None, is_transient, may_have_arrived: false }
 }
 
 /// The failure of a request to the server that had no answer.
@@ -276,6 +285,8 @@ struct ThroughApiServer {
     proxy: ServiceProxy,
     address: ServerAddress,
     service: ServerService,
+    /// Whether a connection broke on the way since the last answer of the server.
+    was_away: AtomicBool,
 }
 
 impl fmt::Debug for ThroughApiServer {
@@ -293,9 +304,16 @@ impl Way for ThroughApiServer {
     async fn send(&self, request: Request<Body>) -> Result<Response<Body>, Failure> {
         let secret = request.headers().get(PROXIED_AUTHORIZATION).and_then(|value| value.to_str().ok());
         let secret = secret.map(|value| value.trim_start_matches("Bearer ").to_owned()).unwrap_or_default();
-        let answer = self.proxy.send(request).await.map_err(failed_request)?;
+        let answer = match self.proxy.send(request).await {
+            Ok(answer) => answer,
+            Err(failure) => {
+                self.was_away.store(true, Ordering::Relaxed);
+                return Err(failed_request(failure));
+            }
+        };
         // Each answer of a staging server has it, and none of the API server.
         if answer.headers().contains_key(REQUEST_ID) || answer.status().is_success() {
+            self.was_away.store(false, Ordering::Relaxed);
             return Ok(answer);
         }
         let (parts, body) = answer.into_parts();
@@ -303,7 +321,11 @@ impl Way for ThroughApiServer {
             Ok(body) => words(&body.to_bytes(), &secret),
             Err(_) => String::new(),
         };
-        Err(self.refusal(parts.status, &words))
+        let failure = self.refusal(parts.status, &words);
+        if failure.is_break() {
+            self.was_away.store(true, Ordering::Relaxed);
+        }
+        Err(failure)
     }
 }
 
@@ -319,6 +341,9 @@ impl ThroughApiServer {
         let why = match status {
             StatusCode::UNAUTHORIZED => {
                 format!("the API server does not accept the kubeconfig's credentials ({told}): renew them")
+            }
+            StatusCode::FORBIDDEN if words.contains(ANONYMOUS) => {
+                format!("the kubeconfig's user has no credentials that the API server knows ({told})")
             }
             StatusCode::FORBIDDEN => missing_right(service, &told),
             StatusCode::NOT_FOUND => {
@@ -341,8 +366,8 @@ impl ThroughApiServer {
             }
             _ => format!("the API server answered for {service}: {told}"),
         };
-        // An API server that has just started does not know all roles for a moment. The right was there before.
-        let is_forgotten = status == StatusCode::FORBIDDEN && service.has_answered();
+        // An API server that has just started does not know all roles for a moment.
+        let is_forgotten = status == StatusCode::FORBIDDEN && self.was_away.load(Ordering::Relaxed);
         let is_transient = is_of_gateway || is_forgotten || matches!(status.as_u16(), 408 | 429);
         Failure::Way { why, status: Some(status.as_u16()), is_transient, may_have_arrived }
     }
@@ -355,9 +380,6 @@ fn missing_right(service: &ServerService, told: &str) -> String {
         "the API server does not let you reach {service} ({told}): an admin gives the right by kubectl create rolebinding \
          NAME -n {namespace} --role={name}-user --user=USER; the manifests and the chart make that role"
     );
-    if [namespace, name] != [ServerService::DEFAULT; 2] {
-        return why;
-    }
     format!(
         "{why}. The API server says so also where there is no such Service: if the server is in another namespace, name that \
          by --server-namespace, in a submission by `{}`",

@@ -281,3 +281,23 @@ async fn what_is_not_there_or_not_supported_is_said_and_no_secret_with_it() {
     std::fs::remove_file(folder.path("kube/config")).unwrap();
     assert!(refused(&access(&folder, None)).contains("No such file"));
 }
+
+#[tokio::test]
+async fn an_error_that_repeats_the_credential_comes_without_it() {
+    let server = Scripted::start(|_, request| {
+        let shown = request.header("authorization").unwrap_or_default();
+        let status =
+            format!(r#"{{"kind": "Status", "status": "Failure", "code": 403, "message": "no {shown}"}}"#);
+        answer(403, &status).into()
+    })
+    .await;
+    let folder = CredentialFolder::new();
+    for user in ["token: a-token-of-some-length", "username: me, password: a-password"] {
+        folder.write("kube/config", &config(&format!("server: '{}'", server.url()), user));
+        let asked = ApiServer::connect_with(&access(&folder, None), quick()).unwrap();
+        let said = version(&asked).await.unwrap_err().to_string();
+        assert!(said.contains("[hidden]"), "{said}");
+        let sent = last_token(&server).unwrap();
+        assert!(!said.contains(sent.split_once(' ').unwrap().1), "{said}");
+    }
+}

@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
+use axum::http::{HeaderMap, HeaderValue};
 
 use super::error::ApiError;
 use super::tokens::TokenFile;
@@ -166,19 +166,23 @@ impl From<ReviewError> for ApiError {
 
 /// The secret of a request: in `Authorization`, or in the header that takes its place where a proxy keeps that one for itself.
 pub(super) fn credentials(headers: &HeaderMap) -> Result<Option<ResourceSecret>, ApiError> {
-    let [usual, proxied] = [AUTHORIZATION.as_str(), PROXIED_AUTHORIZATION].map(|name| secret(headers, name));
-    match (usual, proxied) {
-        (Some(usual), Some(proxied)) if usual.expose() != proxied.expose() => Err(ApiError::new(
+    let names = [AUTHORIZATION.as_str(), PROXIED_AUTHORIZATION];
+    let mut secrets = names.into_iter().flat_map(|name| headers.get_all(name)).filter_map(secret);
+    let first = secrets.next();
+    if let Some(first) = &first
+        && secrets.any(|other| other.expose() != first.expose())
+    {
+        return Err(ApiError::new(
             Code::InvalidHeader,
-            "Authorization and X-Cloakroom-Authorization have different values: send one of them",
-        )),
-        (usual, proxied) => Ok(usual.or(proxied)),
+            "Authorization and X-Cloakroom-Authorization have different values: send one of them, once",
+        ));
     }
+    Ok(first)
 }
 
 /// The secret after `Bearer`, or alone as kubespark's clients send it.
-fn secret(headers: &HeaderMap, name: &str) -> Option<ResourceSecret> {
-    let value = headers.get(name)?.to_str().ok()?.trim();
+fn secret(value: &HeaderValue) -> Option<ResourceSecret> {
+    let value = value.to_str().ok()?.trim();
     let secret = match value.split_once(' ') {
         Some((scheme, secret)) if scheme.eq_ignore_ascii_case("bearer") => secret.trim(),
         // A client sends this for `Bearer $SECRET` if the variable is not set.

@@ -2,6 +2,7 @@
 //! the control plane and the nodes often lets through the kubelet's port alone.
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -45,6 +46,8 @@ pub(super) struct Forwarded {
     pub(super) api_server: ApiServer,
     pub(super) address: ServerAddress,
     pub(super) service: ServerService,
+    /// Whether the last request failed for a reason that may pass.
+    pub(super) was_away: AtomicBool,
 }
 
 impl fmt::Debug for Forwarded {
@@ -63,18 +66,24 @@ impl Way for Forwarded {
         let ServerService { namespace, name, .. } = self.service.clone();
         let service = ServicePort { namespace, name, port: PORT, has_tls: false };
         let stream = self.api_server.pod_stream(&service).await;
-        let stream = stream.map_err(|failure| no_stream(failure, self.service.has_answered()))?;
-        stream.send(request).await.map_err(failed_request)
+        let stream = stream.map_err(|failure| no_stream(failure, self.was_away.load(Ordering::Relaxed)));
+        let answer = match stream {
+            Ok(stream) => stream.send(request).await.map_err(failed_request),
+            Err(failure) => Err(failure),
+        };
+        let is_away = answer.as_ref().is_err_and(Failure::is_transient);
+        self.was_away.store(is_away, Ordering::Relaxed);
+        answer
     }
 }
 
-/// `has_answered`: whether the server has answered this client, so that the rights were there before.
-fn no_stream(failure: NoPodStream, has_answered: bool) -> Failure {
+/// `was_away`: whether the API server or the pod was away before, so that the API server may not know all roles yet.
+fn no_stream(failure: NoPodStream, was_away: bool) -> Failure {
     let passing = |why| Failure::Way { why, status: None, is_transient: true, may_have_arrived: false };
     match failure {
         NoPodStream::Unusable { why } => unusable(why),
         NoPodStream::NoPod { why } => passing(why),
-        NoPodStream::Call(ApiFailure::Forbidden { message }) if has_answered => passing(message),
+        NoPodStream::Call(ApiFailure::Forbidden { message }) if was_away => passing(message),
         NoPodStream::Call(ApiFailure::Forbidden { message }) => unusable(message),
         NoPodStream::Call(failure) => failed_call(&failure),
     }

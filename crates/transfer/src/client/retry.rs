@@ -149,8 +149,10 @@ impl fmt::Display for RetryNotice {
                             "the staging server at {server} says: {answer}; trying again for up to {limit}"
                         )
                     }
-                    (Failure::NoToken { why, .. }, _) => write!(f, "{why}; trying again for up to {limit}"),
                     (_, Some(progress)) => write!(f, "{progress}; trying again for up to {limit}"),
+                    (Failure::NoToken { why, .. } | Failure::Way { why, .. }, _) => {
+                        write!(f, "{why}; trying again for up to {limit}")
+                    }
                     _ => write!(
                         f,
                         "the staging server at {server} does not answer ({failure}): waiting up to {limit} for it"

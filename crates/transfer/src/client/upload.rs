@@ -104,18 +104,24 @@ async fn credential(request: &StageRequest) -> Result<Option<Credential>, Attemp
 }
 
 async fn aborted(failure: Failure, packing: Packing) -> AttemptError {
+    let is_unclear = is_about_the_answer(&failure);
+    unclear(failure, packing, is_unclear).await
+}
+
+/// `is_unclear`: whether the server may have stored what it got completely.
+async fn unclear(failure: Failure, packing: Packing, is_unclear: bool) -> AttemptError {
     let sent_bytes = packing.sent_bytes();
-    let may_be_kept = packing.is_complete() && is_about_the_answer(&failure);
+    let may_be_kept = is_unclear && packing.is_complete();
     match packing.abort().await {
         Some(cause) => AttemptError::Pack(cause),
         None => AttemptError::Failed { failure, sent_bytes, may_be_kept },
     }
 }
 
-/// Whether the server may have stored the bundle all the same. A 502 or 504 of a gateway does not say whether it has.
+/// Whether the server may have stored the bundle all the same. An error of a gateway does not say whether it has.
 fn is_about_the_answer(failure: &Failure) -> bool {
     match failure {
-        Failure::Answered(answer) => answer.code.is_none() && matches!(answer.status, 502 | 504),
+        Failure::Answered(answer) => answer.code.is_none() && answer.status >= 500 && answer.status != 503,
         other => other.is_interruption(),
     }
 }
@@ -128,7 +134,7 @@ async fn accepted(http: &HttpClient, response: Response, packing: Packing) -> Re
     };
     let Some(staged) = Some(body).filter(|_| is_json).and_then(|body| staged(&body)) else {
         let why = "the answer is not a ticket, so this is not a cloakroom server".to_owned();
-        return Err(aborted(Failure::Foreign { why }, packing).await);
+        return Err(unclear(Failure::Foreign { why }, packing, true).await);
     };
     let sent = packing.finish().await.map_err(AttemptError::Pack)?;
     check(&sent, staged)
