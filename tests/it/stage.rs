@@ -1,9 +1,10 @@
 //! `cloakroom stage`, the real binary, against servers that refuse, break and lie.
 
+mod lost_answers;
+
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use cloakroom_core::resource::{Owner, OwnerKind};
@@ -317,62 +318,6 @@ fn request(stager: &Stager, server: &str) -> StageRequest {
 impl StageObserver for Silent {
     fn packed(&self, _: u64) {}
     fn retrying(&self, _: Option<&RetryNotice>) {}
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_never_answers_is_not_waited_for_again_and_again() {
-    let stager = Stager::with_file(1000);
-    let server = Scripted::start(|_, _| Reply::Hang).await;
-    let short = Duration::from_millis(300);
-    let http =
-        HttpClient::new(&[], Timeouts { request: short, answer: short, ..Timeouts::default() }).unwrap();
-    let address = ServerAddress::parse(&server.url()).unwrap();
-    let asked = async || http.server_info(&address).await;
-    let silent = http.retried(&address, RetryPolicy::default(), &|_| {}, asked).await;
-    assert_eq!(silent.unwrap_err().to_string(), "no answer within 300ms (3 attempts)");
-    assert_eq!(server.requests().len(), 3);
-
-    let request = request(&stager, &server.url());
-    let silent = http
-        .stage(&CancellationToken::new(), &request, RetryPolicy::default(), Arc::new(Silent))
-        .await
-        .unwrap_err();
-    assert!(silent.may_be_kept(), "{silent}");
-    let said = silent.to_string();
-    assert!(said.contains("no answer within 300ms after all of it was sent, "), "{said}");
-    assert!(said.contains(" (2 attempts); check the network"), "{said}");
-    assert_eq!(server.requests().len(), 5);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_ticket_that_breaks_off_is_asked_for_again_and_told_as_a_bundle_that_may_be_there_twice() {
-    let stager = Stager::with_file(1000);
-    let server = Scripted::start(|count, request| match request.method.as_str() {
-        "POST" if count == 0 => Reply::TakeBody(Box::new(|body| ticket_for(body).cut_after(20))),
-        _ => take(),
-    })
-    .await;
-    let request = request(&stager, &server.url());
-    let http = HttpClient::new(&[], Timeouts::default()).unwrap();
-    let staged =
-        http.stage(&CancellationToken::new(), &request, RetryPolicy::default(), Arc::new(Silent)).await;
-    assert!(staged.unwrap().may_be_twice);
-    assert_eq!(server.requests().len(), 2);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_bundle_is_told_as_perhaps_kept_if_the_answer_to_all_of_it_is_no_ticket() {
-    let stager = Stager::with_file(1000);
-    for (status, body) in [(200, "<html>welcome</html>"), (500, "an error of a proxy")] {
-        let answer = move |_: &[u8]| Answer::new(status, body).header("content-type", "text/html");
-        let server = Scripted::start(move |_, _| Reply::TakeBody(Box::new(answer))).await;
-        let request = request(&stager, &server.url());
-        let http = HttpClient::new(&[], Timeouts::default()).unwrap();
-        let staged =
-            http.stage(&CancellationToken::new(), &request, RetryPolicy::default(), Arc::new(Silent)).await;
-        let error = staged.unwrap_err();
-        assert!(error.may_be_kept(), "{error}");
-    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
