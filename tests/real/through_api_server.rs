@@ -10,7 +10,7 @@ use cloakroom_testing::process::{output_in_time, stderr};
 use cloakroom_testing::wait::until;
 use cloakroom_testing::workspace::Workspace;
 use libtest_mimic::Trial;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub fn trials() -> Vec<Trial> {
     vec![trial(
@@ -39,6 +39,8 @@ async fn the_role_of_the_page_opens_the_way_to_one_service() {
         "{said}"
     );
     assert!(said.contains("services \"http:cloakroom:10000\" is forbidden"), "{said}");
+
+    without_credentials_or_trust(&plane);
 
     let page = block("docs/clients.md", "With a kubeconfig and nothing else", "kubectl create rolebinding");
     for line in page.replace("\\\n", "").lines() {
@@ -92,6 +94,35 @@ async fn another_name(plane: &ControlPlane, user: &Workspace) {
         "the API server cannot reach the Service {name} in the namespace cloakroom (503 no endpoints"
     );
     until("the labels lead there", async || stage(user, "cloakroom").contains(&expected)).await;
+}
+
+/// Kubeconfigs that lack something. Waiting would help none of them.
+fn without_credentials_or_trust(plane: &ControlPlane) {
+    let user = Workspace::new();
+    user.write("app.jar", "jar");
+    let config = kubeconfig(plane.ca(), plane.address(), &plane.token(Account::Admin));
+    let mut whole: Value = serde_json::from_str(&config).unwrap();
+    whole["users"][0]["user"]["as"] = "ann".into();
+    for (pointer, value, words) in [
+        // As a request without credentials, where the API server takes those.
+        (
+            "/users/0/user/as",
+            json!("system:anonymous"),
+            "the kubeconfig's user has no credentials that the API server knows (403",
+        ),
+        (
+            "/clusters/0/cluster",
+            json!({"server": whole["clusters"][0]["cluster"]["server"]}),
+            "certificate-authority in the",
+        ),
+    ] {
+        let mut config = whole.clone();
+        *config.pointer_mut(pointer).unwrap() = value;
+        user.write("kubeconfig", config.to_string());
+        let said = stage(&user, "cloakroom");
+        assert!(said.contains(words) && !said.contains("trying again"), "{said}");
+        assert!(!said.contains("create rolebinding"), "{said}");
+    }
 }
 
 /// What `cloakroom stage` says when it fails.

@@ -261,7 +261,7 @@ pub(super) fn unusable(why: impl Into<String>) -> Failure {
 fn failed_call(failure: &ApiFailure) -> Failure {
     let (mut why, mut is_transient) = (calls::said(failure), failure.is_transient());
     if matches!(failure, ApiFailure::Unreachable { why } if calls::is_untrusted(why)) {
-        why.push_str(": name the CA that signed its certificate by certificate-authority in the kubeconfig");
+        why.push_str(": name the CA that signed its certificate by certificate-authority in the kubeconfig, and a host name that the certificate is for");
         is_transient = false;
     }
     Failure::Way { why, status: None, is_transient, may_have_arrived: false }
@@ -378,7 +378,7 @@ fn missing_right(service: &ServerService, told: &str) -> String {
     let ServerService { namespace, name, .. } = service;
     let why = format!(
         "the API server does not let you reach {service} ({told}): an admin gives the right by kubectl create rolebinding \
-         NAME -n {namespace} --role={name}-user --user=USER; the manifests and the chart make that role"
+         NAME -n {namespace} --role={name}-user --user=USER; the manifests and the chart make that role, which has to name the Service as it is quoted here"
     );
     format!(
         "{why}. The API server says so also where there is no such Service: if the server is in another namespace, name that \

@@ -118,6 +118,8 @@ impl RequestedTokens {
     /// Explains a token that was not given. `had_one`: whether an earlier request was granted.
     fn explained(&self, failure: &ApiFailure, had_one: bool) -> Failure {
         let (account, namespace) = (&self.uploader.account, self.calls.namespace());
+        // manifests/submitter is about this account alone.
+        let is_shipped = account == Uploader::ACCOUNT;
         let account = format!("the service account {account} in the namespace {namespace}");
         let otherwise = format!(
             "or give a token by --token-file, in a submission by `{}`",
@@ -129,14 +131,26 @@ impl RequestedTokens {
                     "the API server does not accept the kubeconfig's credentials (401 {message}): renew them"
                 )
             }
+            ApiFailure::Forbidden { message } if !is_shipped => format!(
+                "you may not request a token of {account} (403 {message}): the admin of that namespace gives the right to \
+                 create `serviceaccounts/token` of that name; {otherwise}"
+            ),
             ApiFailure::Forbidden { message } => format!(
                 "you may not request a token of {account} (403 {message}): the admin of that namespace gives the right by \
                  kubectl create rolebinding NAME -n {namespace} --role=cloakroom-token --user=USER; kubectl apply -k \
                  manifests/submitter makes that role; {otherwise}"
             ),
+            ApiFailure::NotFound { message } if message.starts_with("namespaces ") => {
+                format!("the namespace {namespace} does not exist (404 {message})")
+            }
             ApiFailure::NotFound { message } => format!(
-                "{account} does not exist (404 {message}): kubectl apply -k manifests/submitter makes it; name another \
-                 one by --upload-service-account, in a submission by `{}`, {otherwise}",
+                "{account} does not exist (404 {message}): {} makes it; name another one by --upload-service-account, in a \
+                 submission by `{}`, {otherwise}",
+                if is_shipped {
+                    "kubectl apply -k manifests/submitter"
+                } else {
+                    "kubectl create serviceaccount"
+                },
                 keys::CLOAKROOM_UPLOAD_SERVICE_ACCOUNT
             ),
             other => format!("no token of {account} can be requested: {other}"),

@@ -163,6 +163,7 @@ fn each_right_that_is_missing_has_its_sentence() {
             said.contains("the service account other in the namespace default does not exist (404"),
             "{said}"
         );
+        assert!(!said.contains("manifests/submitter makes it"), "it makes another account: {said}");
     }
     far.api_server.add_service_account("default", "other");
     give(&far.api_server, "other", "cloakroom.dev");

@@ -211,14 +211,19 @@ async fn a_renewal_that_hangs_holds_no_call_up() {
     assert_eq!(last_token(&server).as_deref(), Some("Bearer t-1"));
 }
 
+/// Rejects what a plugin gives in its first run.
+async fn knowing_the_second_token() -> Scripted {
+    Scripted::start(|_, request| {
+        let is_known = request.header("authorization") == Some("Bearer t-2");
+        answer(if is_known { 200 } else { 401 }, "{}").into()
+    })
+    .await
+}
+
 #[tokio::test]
 async fn after_a_401_the_plugin_is_asked_again_once() {
     let folder = CredentialFolder::new();
-    let server = Scripted::start(|_, request| {
-        let accepted = request.header("authorization") == Some("Bearer t-2");
-        answer(if accepted { 200 } else { 401 }, "{}").into()
-    })
-    .await;
+    let server = knowing_the_second_token().await;
     plugin(&folder, &of(&server), &prints("\"token\": \"t-NUMBER\""));
     let asked = ApiServer::connect_with(&access(&folder, None), quick()).unwrap();
     version(&asked).await.unwrap();
@@ -256,11 +261,7 @@ async fn a_plugin_may_give_a_certificate() {
 async fn a_token_that_is_rejected_on_the_way_to_a_service_is_renewed() {
     for (body, is_answered) in [("", true), ("a bundle, which can be sent once", false)] {
         let folder = CredentialFolder::new();
-        let server = Scripted::start(|_, request| {
-            let is_known = request.header("authorization") == Some("Bearer t-2");
-            answer(if is_known { 200 } else { 401 }, "{}").into()
-        })
-        .await;
+        let server = knowing_the_second_token().await;
         plugin(&folder, &of(&server), &prints("\"token\": \"t-NUMBER\""));
         let asked = ApiServer::connect_with(&access(&folder, None), quick()).unwrap();
         let (namespace, name) = ("cloakroom".to_owned(), "cloakroom".to_owned());
