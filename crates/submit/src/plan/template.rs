@@ -1,6 +1,8 @@
 //! The driver's pod template, read as Spark's client library (fabric8) reads it. Fields that no type here knows are
 //! kept.
 
+mod document;
+mod json;
 #[cfg(test)]
 mod reading_tests;
 mod scalar;
@@ -10,9 +12,10 @@ mod typed;
 mod yaml;
 
 use k8s_openapi::api::core::v1::Pod;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use self::yaml::{Kind, Node};
+use self::document::{Kind, Node};
 use super::error::PlanError;
 use super::machine::Machine;
 use super::source;
@@ -86,26 +89,33 @@ fn taken(pod: &mut Map<String, Value>, key: &str) -> Map<String, Value> {
 
 /// A pod as the library of this Spark version reads it, or what is wrong with it.
 pub(super) fn parse_pod(text: &str, version: SparkVersion) -> Result<Map<String, Value>, String> {
-    let document = Node::parse(text)?;
-    let Kind::Map(_) = document.kind else { return Err("it must be a pod in YAML or JSON".to_owned()) };
-    let kind = document.text("kind").unwrap_or_else(|| "Pod".to_owned());
-    let api = document.text("apiVersion").unwrap_or_else(|| "v1".to_owned());
-    if (kind.as_str(), api.as_str()) != ("Pod", "v1") {
-        return Err(format!(
-            "it must have `kind: Pod` and `apiVersion: v1`, and it has `{kind}` and `{api}`"
-        ));
-    }
-    if !document.field("spec").is_some_and(|spec| matches!(spec.kind, Kind::Map(_))) {
+    let pod = parse_object::<Pod>(text, version, ("Pod", "v1"))?;
+    if pod.get("spec").is_none() {
         return Err("it must be a pod with a spec".to_owned());
     }
-    typed::read::<Pod>(&document, version.has_strict_numbers())?;
-    match document.into_value() {
-        Some(Value::Object(pod)) => Ok(pod),
-        _ => Ok(Map::new()),
-    }
+    Ok(pod)
 }
 
-/// One document of YAML or JSON of any type.
-pub(super) fn parse(text: &str) -> Result<Value, String> {
-    Ok(Node::parse(text)?.into_value().unwrap_or_default())
+/// An object of a kind and an `apiVersion` as the library of this Spark version reads it, or what is wrong with it. `T`
+/// gives each field its type.
+pub(super) fn parse_object<T: DeserializeOwned>(
+    text: &str,
+    version: SparkVersion,
+    (kind, api): (&str, &str),
+) -> Result<Map<String, Value>, String> {
+    let document = Node::parse(text)?;
+    let Kind::Map(_) = document.kind else { return Err(format!("it must be one {kind} in YAML or JSON")) };
+    let given = [("kind", kind), ("apiVersion", api)]
+        .map(|(field, default)| document.text(field).unwrap_or_else(|| default.to_owned()));
+    if given != [kind, api] {
+        let [its_kind, its_api] = given;
+        return Err(format!(
+            "it must have `kind: {kind}` and `apiVersion: {api}`, and it has `{its_kind}` and `{its_api}`"
+        ));
+    }
+    typed::read::<T>(&document, version.has_strict_numbers())?;
+    match document.into_value() {
+        Some(Value::Object(object)) => Ok(object),
+        _ => Ok(Map::new()),
+    }
 }

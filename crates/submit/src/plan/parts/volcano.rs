@@ -1,15 +1,23 @@
 //! The template of Volcano's `PodGroup`.
 
-use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::Deserialize;
+use serde_json::{Value, json};
 
 use crate::plan::error::PlanError;
 use crate::plan::machine::Machine;
 use crate::plan::source;
 use crate::plan::template;
+use cloakroom_spark::version::SparkVersion;
 use cloakroom_spark::{SparkConf, keys, split_list};
 
 /// The only class of `spark.kubernetes.driver.pod.featureSteps` that is built in here.
 pub(in crate::plan) const CLASS: &str = "org.apache.spark.deploy.k8s.features.VolcanoFeatureStep";
+
+const KIND: (&str, &str) = ("PodGroup", "scheduling.volcano.sh/v1beta1");
 
 /// The template of the `PodGroup`. It is `None` without Volcano's step, and empty if no setting gives a template. The
 /// file wins over the text.
@@ -24,15 +32,38 @@ pub(in crate::plan) fn read(conf: &SparkConf, machine: Machine) -> Result<Option
             None => return Ok(Some(json!({}))),
         },
     };
-    let group = template::parse(&text).and_then(pod_group).map(Value::Object);
-    Ok(Some(group.map_err(|problem| conf.refuse(key, problem))?))
+    let version = SparkVersion::of(conf)?.0;
+    let group = template::parse_object::<PodGroup>(&text, version, KIND);
+    Ok(Some(Value::Object(group.map_err(|problem| conf.refuse(key, problem))?)))
 }
 
-fn pod_group(group: Value) -> Result<Map<String, Value>, String> {
-    match group {
-        Value::Object(group) if group.get("kind").is_none_or(|kind| kind == "PodGroup") => Ok(group),
-        _ => Err("it must be one PodGroup of scheduling.volcano.sh".to_owned()),
-    }
+/// The types of the fields, as Spark's library has them (`io.fabric8.volcano.api.model.scheduling.v1beta1`).
+#[derive(Deserialize)]
+#[expect(dead_code, reason = "only the types of the fields count: the document keeps what is read")]
+struct PodGroup {
+    metadata: Option<ObjectMeta>,
+    spec: Option<PodGroupSpec>,
+    status: Option<PodGroupStatus>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[expect(dead_code, reason = "only the types of the fields count: the document keeps what is read")]
+struct PodGroupSpec {
+    min_member: Option<i32>,
+    min_resources: Option<BTreeMap<String, Quantity>>,
+    min_task_member: Option<BTreeMap<String, i32>>,
+    priority_class_name: Option<String>,
+    queue: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[expect(dead_code, reason = "only the types of the fields count: the document keeps what is read")]
+struct PodGroupStatus {
+    failed: Option<i32>,
+    phase: Option<String>,
+    running: Option<i32>,
+    succeeded: Option<i32>,
 }
 
 /// Whether the settings name Volcano's step.

@@ -185,3 +185,50 @@ fn a_bomb_of_aliases_is_refused() {
     let refused = pod(&bomb).unwrap_err();
     assert!(refused.starts_with("its YAML cannot be read: "), "{refused}");
 }
+
+#[test]
+fn values_in_json_have_lines_and_keep_their_spelling() {
+    let typed = pod("{\n\"spec\": {\n\"priority\": \"x\"}} and more").unwrap_err();
+    assert_eq!(typed, "`spec.priority` in line 3 is `x`: it must be a whole number");
+    let labels = "{\"metadata\": {\"labels\": {\"a\": -0, \"b\": 1e9, \"c\": \"\\ud83d\\ude00\\/\"}}, \"spec\": {\"hostNetwork\": -0}} x";
+    let expected = json!({"metadata": {"labels": {"a": "-0", "b": "1e9", "c": "\u{1f600}/"}}, "spec": {"hostNetwork": false}});
+    assert_eq!(pod(labels).map(Value::Object), Ok(expected));
+}
+
+#[test]
+fn what_begins_with_a_brace_is_json_and_nothing_else() {
+    for text in [
+        "{\"spec\": {\"containers\": [],}}",
+        "{spec: {}}",
+        "{'spec': {}}",
+        "{\n# yaml\n\"spec\": {}}",
+        "{\n// one\n\"metadata\": {},\n\"spec\": {}}",
+        "{ /* two */ \"spec\": {}}",
+        "{\"spec\": {\"priority\": 010}}",
+        "{",
+    ] {
+        let refused = pod(text).unwrap_err();
+        assert!(
+            refused.starts_with("it begins with `{`, so it is JSON for Spark, without comments"),
+            "{text}: {refused}"
+        );
+    }
+    let deep = format!("{{\"spec\": {}{}}}", "[".repeat(100_000), "]".repeat(100_000));
+    let refused = pod(&deep).unwrap_err();
+    assert!(refused.ends_with("is in more than 100 others"), "{refused}");
+    let twice = pod("{\"spec\": {\"a\": 1,\n\"a\": 2}}").unwrap_err();
+    assert!(twice.contains("the key `a` is there twice in one map, the second time in line 2"), "{twice}");
+}
+
+#[test]
+fn a_template_that_was_not_rendered_is_told_as_that() {
+    for (text, line) in [
+        ("{{- if .Values.on }}\nspec: {}\n{{- end }}\n", "line 1 has `{{`"),
+        ("spec:\n  {% if on %}\n  hostname: a\n", "line 2 has `{%`"),
+        ("spec:\n  priority: {{ priority }}\n", "line 2 has `{{`"),
+    ] {
+        let refused = pod(text).unwrap_err();
+        assert!(refused.starts_with(line) && refused.contains("render it first"), "{text}: {refused}");
+    }
+    assert!(pod("metadata: {labels: {a: \"{{APP_ID}}\"}}\nspec: {}").is_ok());
+}

@@ -39,6 +39,11 @@ impl Scalar {
         }
     }
 
+    /// The type of a value in JSON that is no text. It keeps its spelling, `-0` too.
+    pub fn in_json(text: &str) -> Self {
+        if text == "-0" { Self::Whole(text.to_owned()) } else { Self::plain(text) }
+    }
+
     /// The value in a field that no type knows.
     pub fn into_value(self) -> Value {
         match self {
@@ -65,7 +70,7 @@ impl Scalar {
         match self {
             Self::Null => Ok(None),
             Self::Boolean(value) => Ok(Some(*value)),
-            Self::Whole(digits) => Ok(Some(digits != "0")),
+            Self::Whole(digits) => Ok(Some(!matches!(digits.as_str(), "0" | "-0"))),
             Self::Fraction(_) => Err(BOOLEAN),
             Self::Text(text) => match text.trim() {
                 "" | "null" => Ok(None),
@@ -142,16 +147,9 @@ fn is_fraction(text: &str) -> bool {
 
 /// The text of a document. The YAML library normalises scalars, so their spelling is looked up here.
 #[derive(Clone, Copy)]
-pub(super) struct Source<'a> {
-    text: &'a str,
-    is_json: bool,
-}
+pub(super) struct Source<'a>(pub &'a str);
 
 impl<'a> Source<'a> {
-    pub fn new(text: &'a str) -> Self {
-        Self { text, is_json: text.trim_start().starts_with('{') }
-    }
-
     /// The plain scalar at a place. `value` is the library's reading of it. It counts if a tag such as `!!int` decides
     /// the type, and the spelling does not.
     pub fn scalar(self, at: Span, value: &str) -> Scalar {
@@ -161,7 +159,7 @@ impl<'a> Source<'a> {
         };
         match scalar {
             // Spark's library reads fractions in YAML as doubles, so `1.10` becomes `1.1`. In JSON it keeps their text.
-            Scalar::Fraction(text) if !self.is_json => Scalar::Fraction(java_text(text)),
+            Scalar::Fraction(text) => Scalar::Fraction(java_text(text)),
             scalar => scalar,
         }
     }
@@ -169,7 +167,7 @@ impl<'a> Source<'a> {
     fn spelling(self, at: Span) -> Option<&'a str> {
         let start = usize::try_from(at.byte_offset()?).ok()?;
         let length = usize::try_from(at.byte_len()?).ok()?;
-        self.text.get(start..start.checked_add(length)?)
+        self.0.get(start..start.checked_add(length)?)
     }
 }
 

@@ -8,6 +8,10 @@ fn pod(text: &str) -> Result<Map<String, Value>, String> {
     parse_pod(text, SparkVersion::of(&SparkConf::default()).unwrap().0)
 }
 
+fn parse(text: &str) -> Result<Value, String> {
+    Ok(Node::parse(text)?.into_value().unwrap_or_default())
+}
+
 fn split(text: &str, name: Option<&str>) -> Result<PodTemplate, (&'static str, String)> {
     PodTemplate::split(pod(text).unwrap(), name)
 }
@@ -94,8 +98,8 @@ fn without_containers_there_is_a_fresh_one() {
 fn what_is_not_one_pod_is_refused() {
     for (text, problem) in [
         ("", "one document in it, and it has 0"),
-        ("just text", "a pod in YAML or JSON"),
-        ("- spec", "a pod in YAML or JSON"),
+        ("just text", "one Pod in YAML or JSON"),
+        ("- spec", "one Pod in YAML or JSON"),
         ("kind: Pod", "a pod with a spec"),
         ("spec:", "a pod with a spec"),
         ("spec: {containers: {}}", "`spec.containers` in line 1 is a map: it must be a list"),

@@ -11,8 +11,8 @@ use serde::forward_to_deserialize_any;
 use serde_json::Value;
 use thiserror::Error as ThisError;
 
+use super::document::{Kind, Node, Reading};
 use super::scalar::{Scalar, Wrong};
-use super::yaml::{Kind, Node, Reading};
 
 /// A valid time for the type. The text of the document is what is sent.
 const SOME_TIME: &str = "1970-01-01T00:00:00Z";
