@@ -36,20 +36,21 @@ impl SubmissionCredentials {
             let problem = format!("`{SUBMISSION_TOKEN}` is set as well; remove one of them");
             return Err(conf.refuse(&keys::SUBMISSION_TOKEN_FILE, problem));
         }
-        let client_key_file = path(conf, &keys::SUBMISSION_CLIENT_KEY_FILE)?;
-        let client_cert_file = path(conf, &keys::SUBMISSION_CLIENT_CERT_FILE)?;
+        let path_if_given = |key: &str| if is_given(conf, key) { path(conf, key) } else { Ok(None) };
+        let client_key_file = path_if_given(&keys::SUBMISSION_CLIENT_KEY_FILE)?;
+        let client_cert_file = path_if_given(&keys::SUBMISSION_CLIENT_CERT_FILE)?;
         for (one, is_set, other) in [
             (keys::SUBMISSION_CLIENT_KEY_FILE, client_cert_file.is_none(), keys::SUBMISSION_CLIENT_CERT_FILE),
             (keys::SUBMISSION_CLIENT_CERT_FILE, client_key_file.is_none(), keys::SUBMISSION_CLIENT_KEY_FILE),
         ] {
-            if conf.contains(&one) && is_set {
+            if is_given(conf, &one) && is_set {
                 return Err(conf.refuse(&one, format!("`{other}` is not set; set both or neither")));
             }
         }
         Ok(Self {
             oauth_token,
             oauth_token_file,
-            ca_cert_file: path(conf, &keys::SUBMISSION_CA_CERT_FILE)?,
+            ca_cert_file: path_if_given(&keys::SUBMISSION_CA_CERT_FILE)?,
             client_key_file,
             client_cert_file,
             trust_certificates: conf.read(&keys::TRUST_CERTIFICATES)?.unwrap_or_default(),
@@ -60,6 +61,12 @@ impl SubmissionCredentials {
     pub fn identify(&self) -> bool {
         self.oauth_token.is_some() || self.oauth_token_file.is_some() || self.client_cert_file.is_some()
     }
+}
+
+/// Whether a key has a value. Spark's client takes no notice of certificates with an empty name, and opens a token's file
+/// of any name.
+fn is_given(conf: &SparkConf, key: &str) -> bool {
+    conf.get(key).is_some_and(|value| !value.is_empty())
 }
 
 /// A file of this machine: a path, with or without `file:` or `local:`.
@@ -98,6 +105,22 @@ mod tests {
         let credentials = read(&[(keys::SUBMISSION_TOKEN.name(), "hunter2")]).unwrap();
         assert!(credentials.identify() && !format!("{credentials:?}").contains("hunter2"));
         assert!(!read(&[(keys::SUBMISSION_TOKEN.name(), " ")]).unwrap().identify());
+    }
+
+    #[test]
+    fn empty_names_of_certificates_count_as_not_set() {
+        let names = [
+            keys::SUBMISSION_CA_CERT_FILE,
+            keys::SUBMISSION_CLIENT_KEY_FILE,
+            keys::SUBMISSION_CLIENT_CERT_FILE,
+        ];
+        for name in &names {
+            assert_eq!(read(&[(name.name(), "")]), Ok(SubmissionCredentials::default()), "{name}");
+        }
+        let half = [(names[1].name(), ""), (names[2].name(), "/c.pem")];
+        assert!(read(&half).unwrap_err().ends_with("is not set; set both or neither"));
+        let token_file = read(&[(keys::SUBMISSION_TOKEN_FILE.name(), "")]).unwrap_err();
+        assert!(token_file.contains("is empty: "), "{token_file}");
     }
 
     #[test]

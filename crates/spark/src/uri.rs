@@ -57,6 +57,9 @@ impl DependencyUri {
         let Some((scheme, rest)) = split_scheme(text) else {
             return FileUri::plain(text).map(Self::Submitter);
         };
+        if scheme.len() == 1 && rest.starts_with(['\\', '/']) {
+            return Err(UriError::OfWindows { path: text.to_owned() });
+        }
         let scheme = scheme.to_ascii_lowercase();
         match scheme.as_str() {
             "file" => FileUri::parse(text, scheme, rest).map(Self::Submitter),

@@ -116,7 +116,7 @@ fn read(path: &Path, shown: &str) -> anyhow::Result<Properties> {
 /// `KUBECONFIG` (all of them if none exists, for the message), else `~/.kube/config`. The home folder is that of `HOME`,
 /// or else of the JVM.
 pub fn kubeconfig(submitter: &Submitter) -> Option<(Vec<PathBuf>, String)> {
-    let set = |value: Option<&'_ String>| value.filter(|value| !value.is_empty()).cloned();
+    let set = |value: Option<&'_ String>| value.filter(|value| !value.trim().is_empty()).cloned();
     let property = set(submitter.system.get("kubeconfig")).map(|list| (list, "-Dkubeconfig"));
     let variable = || set(submitter.variables.get("KUBECONFIG")).map(|list| (list, "KUBECONFIG"));
     if let Some((list, setting)) = property.or_else(variable) {

@@ -150,8 +150,10 @@ pub fn check_amounts(conf: &SparkConf) -> Result<(), SettingError> {
     conf.read(&keys::EXECUTOR_MEMORY)?;
     conf.read(&keys::DRIVER_CORES)?;
     conf.read(&keys::EXECUTOR_CORES)?;
-    // With dynamic allocation there may be no executors at the beginning.
-    let on_demand = conf.read(&keys::DYNAMIC_ALLOCATION)?.unwrap_or_default();
+    // With dynamic allocation there may be no executors at the beginning. This check of Spark's does not trim the value; the
+    // driver does.
+    conf.read(&keys::DYNAMIC_ALLOCATION)?;
+    let on_demand = conf.get(&keys::DYNAMIC_ALLOCATION).is_some_and(|text| text.eq_ignore_ascii_case("true"));
     if conf.read(&keys::EXECUTOR_INSTANCES)? == Some(0) && !on_demand {
         return Err(conf.refuse(&keys::EXECUTOR_INSTANCES, "it must be a whole number from 1 to 2147483647"));
     }

@@ -43,9 +43,12 @@ impl SettingError {
     }
 }
 
-/// The value in quotation marks, on one line: a carriage return is shown as `\r`. Left out if the key or the value looks
+/// The value in quotation marks, on one line: a carriage return is shown as `\r`. It is left out if the key or the value looks
 /// secret.
 fn shown(key: &str, value: &str) -> String {
+    if value.is_empty() {
+        return "empty".to_owned();
+    }
     if !names_token_file(key) && (is_secret(key) || is_secret(value)) {
         return "`***` (not shown, because it may be a secret)".to_owned();
     }

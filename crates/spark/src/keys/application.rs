@@ -1,7 +1,7 @@
 //! Keys of the application: what runs, its name, and its dependencies.
 
 use super::keys;
-use super::kind::{bare_boolean, boolean, count, count_or_none, list, memory, namespace, text};
+use super::kind::{boolean, count, count_or_none, list, memory, namespace, text};
 
 /// The lists of files, in the order in which Spark handles them.
 pub const DEPENDENCY_LISTS: [&str; 4] = [JARS.name(), FILES.name(), ARCHIVES.name(), PY_FILES.name()];
@@ -44,7 +44,7 @@ keys! { "The application":
     /// number of executors; only checked. With dynamic allocation it may be 0
     EXECUTOR_INSTANCES: i32 = count_or_none("spark.executor.instances").or("2");
     /// whether the number of executors changes while the application runs; then it may begin with 0
-    DYNAMIC_ALLOCATION: bool = bare_boolean("spark.dynamicAllocation.enabled").or("false");
+    DYNAMIC_ALLOCATION: bool = boolean("spark.dynamicAllocation.enabled").or("false");
     /// whether the driver keeps executors as long as their shuffle files are needed
     SHUFFLE_TRACKING: bool = boolean("spark.dynamicAllocation.shuffleTracking.enabled").or("true");
     /// `true` only gives a warning ([why](../submit.md#dynamic-allocation-without-a-shuffle-service))

@@ -7,8 +7,14 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum UriError {
     /// The text is empty.
-    #[error("the URI of a dependency is empty; write a path or a URI such as https://host/app.jar")]
+    #[error("a path or a URI is missing; write one, such as /opt/app.jar or https://host/app.jar")]
     Empty,
+    /// The text is a path of Windows, such as `C:\\libs\\a.jar`.
+    #[error("`{}` is a path of Windows, and this program runs on Linux: write where the file is here", escaped(.path))]
+    OfWindows {
+        /// The path.
+        path: String,
+    },
     /// The text is only a scheme.
     #[error("`{}` names no path; write one behind the scheme, such as {scheme}:///opt/app.jar", escaped(.uri))]
     NoPath {

@@ -98,7 +98,9 @@ fn a_file_name_that_is_empty_or_hostile_is_refused() {
 #[test]
 fn a_text_that_is_no_dependency_is_refused_with_the_way_out() {
     let cases = [
-        (" ", "is empty"),
+        (" ", "is missing"),
+        (r"C:\libs\a.jar", r"`C:\libs\a.jar` is a path of Windows"),
+        ("c:/libs/a.jar", "`c:/libs/a.jar` is a path of Windows"),
         ("local://", "names no path"),
         ("file:", "names no path"),
         ("local://opt/app.jar", "write three slashes, local:///opt…"),
@@ -108,7 +110,7 @@ fn a_text_that_is_no_dependency_is_refused_with_the_way_out() {
         ("/a\0b", "`/a\\0b` has a NUL"),
         ("/a#b\0", "has a NUL"),
         ("file:/a#b\0", "has a NUL"),
-        ("#name", "is empty"),
+        ("#name", "is missing"),
         ("local://a\u{202e}b\u{2028}c\u{200b}d/x", "names the host `a\\u{202e}b\\u{2028}c\\u{200b}d`"),
         ("local://a\u{202e}b/x", "`local://a\\u{202e}b/x`"),
         ("http:a\u{202e}b", "`http:a\\u{202e}b` names no host"),

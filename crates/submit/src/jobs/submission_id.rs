@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use cloakroom_core::resource::{is_dns_label, is_dns_subdomain};
+
 /// One driver pod. With a `*` at its end: all driver pods with this prefix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubmissionId {
@@ -12,15 +14,29 @@ pub struct SubmissionId {
 
 /// A text that is no submission id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the submission id “{0}” names no driver pod: it is NAMESPACE:POD, or NAMESPACE:PREFIX* for several")]
-pub struct SubmissionIdError(String);
+#[error("the submission id “{id}” names no driver pod: {}", advice(.id))]
+pub struct SubmissionIdError {
+    id: String,
+}
+
+/// Who writes `NAMESPACE/POD`, as kubectl does for other kinds, means that pod.
+fn advice(id: &str) -> String {
+    match id.split_once('/').map(|(namespace, pod)| format!("{namespace}:{pod}")) {
+        Some(meant) if SubmissionId::parse(&meant, "").is_ok() => format!("write {meant}"),
+        _ => "it is NAMESPACE:POD, or NAMESPACE:PREFIX* for several".to_owned(),
+    }
+}
 
 impl SubmissionId {
-    /// Reads an id. Without a namespace, it is in `default_namespace`; spark-submit fails then.
+    /// Reads an id. Without a namespace, it is in `default_namespace`; spark-submit fails then. Names that no namespace and
+    /// no pod can have are refused, because a request for them would be about something else.
     pub fn parse(text: &str, default_namespace: &str) -> Result<Self, SubmissionIdError> {
         let (namespace, name) = text.split_once(':').unwrap_or((default_namespace, text));
-        if namespace.is_empty() || name.is_empty() {
-            return Err(SubmissionIdError(text.to_owned()));
+        let is_prefix =
+            |prefix: &str| prefix.is_empty() || is_dns_subdomain(prefix.trim_end_matches(['-', '.']));
+        let is_pod = name.strip_suffix('*').map_or_else(|| is_dns_subdomain(name), is_prefix);
+        if !is_dns_label(namespace) || !is_pod {
+            return Err(SubmissionIdError { id: text.to_owned() });
         }
         Ok(Self { text: text.to_owned(), namespace: namespace.to_owned(), name: name.to_owned() })
     }
@@ -61,11 +77,10 @@ mod tests {
     fn an_id_is_split_at_its_first_colon() {
         for (text, namespace, name, is_glob) in [
             ("ns1:spark-pi-driver", "ns1", "spark-pi-driver", false),
-            ("a:b:c", "a", "b:c", false),
             ("spark-pi-driver", "spark", "spark-pi-driver", false),
             ("ns1:spark-pi*", "ns1", "spark-pi*", true),
             ("*", "spark", "*", true),
-            ("ns1:a*b", "ns1", "a*b", false),
+            ("ns1:spark-*", "ns1", "spark-*", true),
         ] {
             let id = SubmissionId::parse(text, "spark").unwrap();
             assert_eq!((id.namespace(), id.name(), id.is_glob()), (namespace, name, is_glob), "{text}");
@@ -75,18 +90,26 @@ mod tests {
 
     #[test]
     fn an_id_without_a_pod_is_refused() {
-        for text in ["", "ns1:", ":pod"] {
+        for text in ["", "ns1:", ":pod", "a:b:c", "ns1:a*b", "ns1:Pod", "ns_1:pod", "ns1/../x:pod", "a/b/c"] {
             let said = SubmissionId::parse(text, "spark").unwrap_err().to_string();
             assert!(said.contains("NAMESPACE:POD"), "{said}");
         }
     }
 
     #[test]
+    fn a_slash_in_place_of_the_colon_is_refused_with_the_id_that_is_meant() {
+        for (text, meant) in
+            [("ns1/spark-pi-driver", "write ns1:spark-pi-driver"), ("n/spark-*", "write n:spark-*")]
+        {
+            let said = SubmissionId::parse(text, "spark").unwrap_err().to_string();
+            assert!(said.ends_with(meant), "{said}");
+        }
+    }
+
+    #[test]
     fn only_a_star_at_the_end_is_more_than_a_name() {
         let matches = |text: &str, name: &str| SubmissionId::parse(text, "n").unwrap().matches(name);
-        assert!(matches("n:spark-*", "spark-pi") && matches("n:*", "anything") && matches("n:a*b", "a*b"));
-        assert!(
-            !matches("n:spark-*", "other") && !matches("n:spark", "spark-pi") && !matches("n:a*b", "axb")
-        );
+        assert!(matches("n:spark-*", "spark-pi") && matches("n:*", "anything"));
+        assert!(!matches("n:spark-*", "other") && !matches("n:spark", "spark-pi"));
     }
 }

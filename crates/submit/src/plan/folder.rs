@@ -41,13 +41,19 @@ pub(super) fn is_config_map_key(name: &str) -> bool {
     name.len() <= 253 && name != "." && !name.starts_with("..") && name.bytes().all(is_good)
 }
 
-/// The bytes of the file that a key names by its path.
+/// The bytes of the file that a key names by its path. An empty path is no file: joined to the working folder it would be
+/// that folder.
 pub(super) fn read_file(
     conf: &SparkConf,
     key: &str,
     path: &str,
     machine: Machine,
 ) -> Result<Vec<u8>, SettingError> {
+    if path.is_empty() {
+        return Err(
+            conf.refuse(key, "give the path of a file of the submitting machine, or leave the key out")
+        );
+    }
     let bytes = machine.read(path).map_err(|error| conf.refuse(key, unreadable(&error)))?;
     Ok(bytes.to_vec())
 }

@@ -144,9 +144,12 @@ fn read_keys(
     })
 }
 
-/// Whether the file of a key is read. A keytab in the image is not, and a `PodGroup` only with Volcano's step.
+/// Whether the file of a key is read. One without a path is not. A keytab in the image is not, and a `PodGroup` only with Volcano's step.
 fn is_read(conf: &SparkConf, key: &str, value: &str) -> bool {
-    if key == keys::KEYTAB.name() {
+    // An empty path would be the working folder.
+    if value.is_empty() {
+        false
+    } else if key == keys::KEYTAB.name() {
         !value.starts_with("local:")
     } else if key == keys::POD_GROUP_FILE.name() {
         volcano::is_asked_for(conf)

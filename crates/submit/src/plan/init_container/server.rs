@@ -282,7 +282,7 @@ fn token(conf: &SparkConf, machine: Machine) -> Result<Option<UploadToken>, Sett
     let key: &str = &keys::CLOAKROOM_UPLOAD_TOKEN_FILE;
     let Some(path) = conf.get(key) else { return Ok(None) };
     if path.trim().is_empty() {
-        return Err(conf.refuse(key, "it is empty: name the file that the token is in, or leave it out"));
+        return Err(conf.refuse(key, "name the file that the token is in, or leave it out"));
     }
     if !ServerPlace::may_have_token(conf) {
         let problem = format!(

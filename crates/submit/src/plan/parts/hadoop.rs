@@ -7,6 +7,7 @@ use crate::plan::error::PlanError;
 use crate::plan::folder;
 use crate::plan::machine::Machine;
 use crate::plan::submitter::Submitter;
+use cloakroom_core::text::harmless;
 use cloakroom_spark::version::SparkVersion;
 use cloakroom_spark::{SparkConf, keys};
 
@@ -21,13 +22,14 @@ pub(in crate::plan) enum HadoopConf {
 }
 
 impl HadoopConf {
-    /// Reads the folder, or takes the config map. Like Spark, it refuses both together.
+    /// Reads the folder, or takes the config map. Like Spark, it refuses both together. An empty variable counts as set, and
+    /// names a folder without files.
     pub fn read(
         conf: &SparkConf,
         machine: Machine,
         version: SparkVersion,
     ) -> Result<Option<Self>, PlanError> {
-        let Some(folder) = Self::folder(machine.submitter) else {
+        let Some(value) = machine.submitter.variables.get(VARIABLE) else {
             return Ok(conf.get(&keys::HADOOP_CONFIG_MAP).map(|name| Self::ConfigMap(name.to_owned())));
         };
         if conf.contains(&keys::HADOOP_CONFIG_MAP) {
@@ -35,9 +37,15 @@ impl HadoopConf {
                 format!("the environment variable {VARIABLE} is set as well; only one of them may be");
             return Err(conf.refuse(&keys::HADOOP_CONFIG_MAP, problem).into());
         }
-        let (files, warnings) = folder::regular_files(&folder, machine.facts).map_err(|error| {
+        let Some(folder) = Self::folder(machine.submitter) else {
+            return Ok(Some(Self::Folder(BTreeMap::new(), vec![no_files("is empty")])));
+        };
+        let (files, mut warnings) = folder::regular_files(&folder, machine.facts).map_err(|error| {
             refused(&folder, format!("this folder of configuration cannot be read: {error}"))
         })?;
+        if files.is_empty() {
+            warnings.push(no_files(&format!("is `{}`, where no file is", harmless(value))));
+        }
         let texts = files.into_iter().map(|file| {
             let bytes = machine.read(&file.path).map_err(|error| folder::unreadable(&error));
             let text = bytes.and_then(|bytes| Ok(folder::text_by(version, bytes.to_vec())?));
@@ -47,9 +55,10 @@ impl HadoopConf {
         Ok(Some(Self::Folder(texts.collect::<Result<_, PlanError>>()?, warnings)))
     }
 
-    /// `HADOOP_CONF_DIR`. The folder may be missing. Spark ignores `YARN_CONF_DIR` here.
+    /// `HADOOP_CONF_DIR`, unless it is empty. The folder may be missing. Spark ignores `YARN_CONF_DIR` here.
     pub fn folder(submitter: &Submitter) -> Option<PathBuf> {
-        Some(submitter.working_folder.join(submitter.variables.get(VARIABLE)?))
+        let value = submitter.variables.get(VARIABLE).filter(|value| !value.is_empty())?;
+        Some(submitter.working_folder.join(value))
     }
 
     /// The files to read: all that travel.
@@ -66,6 +75,12 @@ impl HadoopConf {
             Self::ConfigMap(_) => None,
         }
     }
+}
+
+fn no_files(how: &str) -> String {
+    format!(
+        "the environment variable {VARIABLE} {how}: the driver gets no configuration of Hadoop; unset it if none is meant"
+    )
 }
 
 fn refused(folder: &Path, problem: String) -> PlanError {

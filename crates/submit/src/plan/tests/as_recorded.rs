@@ -73,9 +73,9 @@ async fn a_version_of_python_other_than_3_is_refused_where_spark_still_reads_it(
     let key = "spark.kubernetes.pyspark.pythonVersion";
     let python = || MainResource::Python("local:///a.py".to_owned());
     let case = |version, given| case(version).with(key, given).with_resource(python());
-    for given in ["2", ""] {
+    for (given, is) in [("2", "`2`"), ("", "empty")] {
         let message = case("4.0.1", given).refusal().await;
-        assert!(message.starts_with(&format!("`{key}` is `{given}`: it must be 3")), "{message}");
+        assert!(message.starts_with(&format!("`{key}` is {is}: it must be 3")), "{message}");
         case("4.1.0", given).submission().await;
     }
     case("3.5.9", "3").submission().await;
@@ -94,7 +94,6 @@ async fn settings_of_ivy_must_be_a_file_of_this_machine() {
         ("nowhere.xml", "there is no such file on the submitting machine"),
         ("/", "and it is a folder"),
         ("http://h/ivy.xml", "it must be a path or a file: URI"),
-        ("", "empty"),
     ] {
         let message = PlanCase::new().with(key, given).refusal().await;
         assert!(
@@ -102,4 +101,6 @@ async fn settings_of_ivy_must_be_a_file_of_this_machine() {
             "{message}"
         );
     }
+    let empty = PlanCase::new().with(key, "").refusal().await;
+    assert!(empty.starts_with(&format!("`{key}` is empty: ")), "{empty}");
 }

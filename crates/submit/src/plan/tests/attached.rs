@@ -47,7 +47,7 @@ impl Attached {
         let kind = self.read(path).map(|bytes| Kind::File {
             size_bytes: bytes.len() as u64,
             modified: None,
-            opened: Ok(()),
+            is_zip: Ok(true),
         });
         PathFacts { is_missing: kind.is_err(), kind: kind.map_err(Arc::new) }
     }

@@ -65,10 +65,20 @@ impl PlanCase {
         self
     }
 
+    /// A jar begins as a zip file does, and then has the text.
     pub fn with_file(self, name: &str, text: impl AsRef<[u8]>) -> Self {
+        let beginning: &[u8] = if Path::new(name).extension().is_some_and(|ending| ending == "jar") {
+            b"PK\x03\x04"
+        } else {
+            b""
+        };
+        self.with_bytes(name, [beginning, text.as_ref()].concat())
+    }
+
+    pub fn with_bytes(self, name: &str, bytes: impl AsRef<[u8]>) -> Self {
         let path = self.folder.path().join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text).unwrap();
+        std::fs::write(path, bytes).unwrap();
         self
     }
 

@@ -1,8 +1,9 @@
-use cloakroom_spark::MainResource;
+use cloakroom_spark::{MainResource, keys};
 use serde_json::json;
 
 use super::{PlanCase, object, of_kind};
 use crate::FileCopy;
+use crate::plan::{How, READ_KEYS};
 
 #[tokio::test]
 async fn objects_are_made_in_sparks_order() {
@@ -61,6 +62,30 @@ async fn the_folder_of_hadoop_travels_whole() {
 
     let missing = case.with_variable("HADOOP_CONF_DIR", "nowhere").submission().await;
     assert!(object(&missing, "-hadoop-config").get("data").is_none());
+    assert!(
+        missing.warnings[0].contains("HADOOP_CONF_DIR is `nowhere`, where no file is"),
+        "{:?}",
+        missing.warnings
+    );
+}
+
+/// The working folder of a laptop has keys and `.env` files.
+#[tokio::test]
+async fn an_empty_path_is_never_the_working_folder() {
+    let case = || PlanCase::new().with_file(".env", "PASSWORD");
+    let empty = case().with_variable("HADOOP_CONF_DIR", "").submission().await;
+    assert!(object(&empty, "-hadoop-config").get("data").is_none());
+    assert!(empty.warnings[0].contains("HADOOP_CONF_DIR is empty"), "{:?}", empty.warnings);
+    let read = |how: How| matches!(how, How::Path | How::Source);
+    let keys = READ_KEYS
+        .into_iter()
+        .filter(|(key, how)| read(*how) && *key != keys::CLOAKROOM_UPLOAD_TOKEN_FILE.name());
+    for (key, _) in keys {
+        let case = case().with(&keys::EXTRA_STEPS, "org.apache.spark.deploy.k8s.features.VolcanoFeatureStep");
+        let case = if key == keys::KEYTAB.name() { case.with(&keys::PRINCIPAL, "u@R") } else { case };
+        let message = case.with(key, "").refusal().await;
+        assert!(message.starts_with(&format!("`{key}` is empty: ")), "{message}");
+    }
 }
 
 #[tokio::test]
@@ -74,7 +99,7 @@ async fn the_executors_template_travels_as_it_was_read_here() {
             .unwrap()
             .to_owned()
     };
-    // The driver's reader keeps `<<` as a field, and refuses `containers: null` and trailing commas.
+    // The driver's reader keeps `<<` as a field, and refuses `containers: null`.
     let merged = "# mine\nbase: &base {tolerations: [{key: gpu}], priority: 010}\n\
                   spec:\n  <<: *base\n  containers: [{name: e, resources: {limits: {cpu: 2}}}]\n";
     let plain: serde_json::Value = serde_json::from_str(&sent(merged).await).unwrap();
@@ -82,8 +107,12 @@ async fn the_executors_template_travels_as_it_was_read_here() {
     assert_eq!(plain["spec"]["containers"][0]["resources"]["limits"]["cpu"], "2");
     let empty: serde_json::Value = serde_json::from_str(&sent("spec: {containers: null}").await).unwrap();
     assert_eq!(empty, json!({"spec": {}}));
-    let commas = sent(r#"{"spec": {"containers": [{"name": "e",},],},}"#).await;
-    assert_eq!(commas, sent("spec: {containers: [{name: e}]}").await);
+    // It refuses trailing commas and comments in JSON, and so does the reader here.
+    for json in [r#"{"spec": {"containers": [{"name": "e"},]}}"#, r#"{/* mine */"spec": {}}"#] {
+        assert_eq!(sent(json).await, json);
+        let warnings = case(json).submission().await.warnings;
+        assert!(warnings.iter().any(|text| text.contains("the driver may refuse it")), "{warnings:?}");
+    }
 
     let submission = case("spec: {containers: [{name: e}]}").submission().await;
     let (volume, mount) = submission.volume("pod-template-volume");
@@ -164,4 +193,33 @@ async fn old_keys_count() {
     assert_eq!(submission.container()["image"], "old:1");
     assert_eq!(submission.container()["resources"]["limits"]["memory"], "2048Mi");
     assert_eq!(submission.warnings.len(), 2, "{:?}", submission.warnings);
+}
+
+#[tokio::test]
+async fn a_jar_in_which_no_class_can_be_is_warned_of() {
+    let case = PlanCase::new()
+        .with("spark.kubernetes.resourceStagingServer.uri", "http://staging.example:31000/")
+        .with("spark.kubernetes.initContainer.image", "repo.example/cloakroom:1")
+        .with_bytes("empty.jar", "")
+        .with_bytes("page.jar", "<html>404")
+        .with_bytes("good.jar", b"PK\x03\x04")
+        .with_file("data.bin", "")
+        .with("spark.jars", "empty.jar,page.jar,good.jar,page.jar#again")
+        .with("spark.files", "data.bin");
+    let warnings = case.submission().await.warnings;
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    assert!(warnings[0].contains("empty.jar is no jar, because it is empty"), "{warnings:?}");
+    assert!(
+        warnings[1].contains("page.jar is no jar, because it does not begin as a zip file"),
+        "{warnings:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_path_of_the_image_that_is_not_here_is_recognised() {
+    let message = PlanCase::new().with("spark.jars", "/opt/spark/examples/jars/x.jar").refusal().await;
+    assert!(
+        message.ends_with("if it is in the image, write local:///opt/spark/examples/jars/x.jar"),
+        "{message}"
+    );
 }

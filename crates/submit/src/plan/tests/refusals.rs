@@ -38,7 +38,8 @@ async fn bad_settings_are_refused_with_their_key_and_value() {
     ] {
         let (key, value) = settings[0];
         let message = PlanCase::new().with(key, value).refusal().await;
-        let is_named = message.starts_with(&format!("`{key}` is `{value}`: "));
+        let is = if value.is_empty() { "empty".to_owned() } else { format!("`{value}`") };
+        let is_named = message.starts_with(&format!("`{key}` is {is}: "));
         assert!(is_named && message.contains(problem) && !message.contains('\n'), "{message}");
     }
 }

@@ -76,7 +76,7 @@ async fn a_refusal_names_the_file_of_a_token_and_hides_the_credentials_in_an_add
     let case = || staged().with_file("a.jar", "").with("spark.jars", "a.jar");
     let key = "spark.kubernetes.cloakroom.uploadTokenFile";
     for (name, content, problem) in [
-        ("", "", "``: it is empty: name the file that the token is in, or leave it out"),
+        ("", "", "empty: name the file that the token is in, or leave it out"),
         (
             "my-token",
             "a\u{1}b",
