@@ -60,7 +60,12 @@ const GROUPS: [(&str, &[(&str, &str)]); 4] = [
                 "--deploy-mode cluster",
                 "Required: Spark's default is client, which needs a JVM on this machine [env: DEPLOY_MODE]",
             ),
-            ("--kubernetes-namespace NS", "Namespace of the application [default: default]"),
+            (
+                "-n, --namespace NS",
+                "Namespace of the application (not an option of spark-submit) [default: that of the kubeconfig's \
+                 context if no master is given, else default]",
+            ),
+            ("--kubernetes-namespace NS", "The same, as kubespark has it"),
             (
                 "--class CLASS_NAME",
                 "Main class (Java, Scala) [default: what the manifest of a local jar says]",

@@ -28,10 +28,11 @@ const CHOSEN: Origin = Origin::Derived;
 
 /// Reads and checks everything that calls to the API server need, and waits for a credential plugin. It sends nothing.
 pub async fn connect(conf: &SparkConf, submitter: &Submitter) -> anyhow::Result<ApiServer> {
+    let fabric8 = Fabric8::of(submitter)?;
+    fabric8.warning.iter().for_each(|warning| super::warn(warning));
     let given = conf.get(&keys::MASTER).filter(|_| conf.origin(&keys::MASTER) != Some(&CHOSEN));
     let Some(master) = given else { return by_kubeconfig(conf, submitter).await };
     let url = master.strip_prefix("k8s://").unwrap_or(master);
-    let fabric8 = Fabric8::of(submitter)?;
     let settings = SubmissionCredentials::from(conf)?;
     let of_spark = settings.trust_certificates.then(|| credentials::quoted(&keys::TRUST_CERTIFICATES));
     let access = SubmissionAccess {
@@ -89,18 +90,20 @@ async fn by_kubeconfig(conf: &SparkConf, submitter: &Submitter) -> anyhow::Resul
     connect_as(&Access::Kubeconfig { paths, context: name, setting, proxies }, conf).await
 }
 
-/// The API server that was chosen in place of a master, for people.
+/// The API server that was chosen in place of a master, and the namespace if it was chosen too, for people.
 pub struct Chosen(KubeconfigContext);
 
 impl fmt::Display for Chosen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let KubeconfigContext { name, address } = &self.0;
-        write!(f, "{address} of the context “{name}”")
+        let KubeconfigContext { name, address, namespace } = &self.0;
+        write!(f, "{address} of the context “{name}”")?;
+        namespace.iter().try_for_each(|namespace| write!(f, ", in its namespace {namespace}"))
     }
 }
 
-/// Makes the API server of the kubeconfig's context the master if none is given. It changes nothing without a
-/// kubeconfig or without a current context: then the missing master is refused.
+/// Makes the API server of the kubeconfig's context the master if none is given, and its namespace that of the application
+/// if none is given either. It changes nothing without a kubeconfig or without a current context: then the missing master is
+/// refused.
 pub fn choose_master(conf: &mut SparkConf, submitter: &Submitter) -> anyhow::Result<Option<Chosen>> {
     if conf.contains(&keys::MASTER) || conf.contains(&keys::REMOTE) {
         return Ok(None);
@@ -112,8 +115,12 @@ pub fn choose_master(conf: &mut SparkConf, submitter: &Submitter) -> anyhow::Res
     };
     let context = KubeconfigContext::read(&paths, name.as_deref(), &setting)
         .context("--master is not given, and the kubeconfig names no API server in its place")?;
-    Ok(context.map(|context| {
+    Ok(context.map(|mut context| {
         conf.set(&keys::MASTER, format!("k8s://{}", context.address), CHOSEN);
+        context.namespace = context.namespace.filter(|_| !conf.contains(&keys::NAMESPACE));
+        if let Some(namespace) = &context.namespace {
+            conf.set(&keys::NAMESPACE, namespace.clone(), CHOSEN);
+        }
         Chosen(context)
     }))
 }

@@ -40,6 +40,8 @@ pub struct Fabric8 {
     pub skips_service_account: bool,
     /// The file of the service account's token, in place of the mounted one.
     pub account_token: Option<Given<PathBuf>>,
+    /// A setting that asks for something unsafe, which is not done. Users of clusters with IPv6 are told to set it.
+    pub warning: Option<String>,
 }
 
 impl Fabric8 {
@@ -54,6 +56,7 @@ impl Fabric8 {
             skips_kubeconfig: settings.is_off("kubernetes.auth.tryKubeConfig")?,
             skips_service_account: settings.is_off("kubernetes.auth.tryServiceAccount")?,
             account_token: settings.path("kubernetes.auth.serviceAccount.token"),
+            warning: settings.warning()?,
         })
     }
 
@@ -113,13 +116,17 @@ impl<'a> Settings<'a> {
                 bail!("{setting} is not followed, because Java's key stores are not read: {instead}");
             }
         }
-        match self.switch("kubernetes.disable.hostname.verification")? {
-            Some(Given { value: true, setting }) => bail!(
-                "{setting} is not followed, because the credentials could go to another server in the API server's \
-                 place: use an address that the API server's certificate has"
-            ),
-            _ => Ok(()),
-        }
+        Ok(())
+    }
+
+    fn warning(&self) -> anyhow::Result<Option<String>> {
+        let asked = self.switch("kubernetes.disable.hostname.verification")?.filter(|given| given.value);
+        Ok(asked.map(|Given { setting, .. }| {
+            format!(
+                "{setting} is not followed, because the credentials could go to another server in the API server's place: the \
+                 API server's certificate must have the name or address by which it is reached"
+            )
+        }))
     }
 
     fn switch(&self, property: &str) -> anyhow::Result<Option<Given<bool>>> {
@@ -320,6 +327,7 @@ mod tests {
                 PathBuf::from("/home/ann/t"),
                 "KUBERNETES_AUTH_SERVICEACCOUNT_TOKEN",
             )),
+            warning: None,
         };
         assert_eq!(all, expected);
         assert!(!format!("{all:?}").contains("pass\"") && !format!("{all:?}").contains("a2V5"));
@@ -391,15 +399,19 @@ mod tests {
     }
 
     #[test]
+    fn names_are_verified_whatever_is_asked_for() {
+        const SETTING: &str = "KUBERNETES_DISABLE_HOSTNAME_VERIFICATION";
+        let warning = read(&[(SETTING, "true")]).warning.unwrap();
+        assert!(warning.starts_with(&format!("{SETTING} is not followed")), "{warning}");
+        assert_eq!(read(&[(SETTING, "false")]), Fabric8::default());
+    }
+
+    #[test]
     fn what_is_not_followed_is_refused_by_name() {
         for (setting, named) in [
             (("KUBERNETES_TRUSTSTORE_FILE", "/t.jks"), "KUBERNETES_TRUSTSTORE_FILE is not followed"),
             (("kubernetes.keystore.file", "/k.jks"), "-Dkubernetes.keystore.file is not followed"),
             (("javax.net.ssl.keyStore", "/k.p12"), "-Djavax.net.ssl.keyStore is not followed"),
-            (
-                ("KUBERNETES_DISABLE_HOSTNAME_VERIFICATION", "true"),
-                "KUBERNETES_DISABLE_HOSTNAME_VERIFICATION is not",
-            ),
             (
                 ("KUBERNETES_AUTH_TRYKUBECONFIG", "no"),
                 "KUBERNETES_AUTH_TRYKUBECONFIG is neither true nor false",

@@ -50,6 +50,8 @@ pub struct KubeconfigContext {
     pub name: String,
     /// The address of its API server, `https://HOST:PORT`.
     pub address: String,
+    /// Its namespace.
+    pub namespace: Option<String>,
 }
 
 impl KubeconfigContext {
@@ -62,8 +64,8 @@ impl KubeconfigContext {
     ) -> Result<Option<Self>, ConnectError> {
         let file = File { paths, setting };
         file.note(&mut Files::default())?;
-        let Some(Chosen { context, cluster, .. }) = file.chosen(wanted)? else { return Ok(None) };
-        Ok(Some(Self { name: context, address: cluster.address()?.to_string() }))
+        let Some(Chosen { context, cluster, namespace, .. }) = file.chosen(wanted)? else { return Ok(None) };
+        Ok(Some(Self { name: context, address: cluster.address()?.to_string(), namespace }))
     }
 }
 

@@ -69,8 +69,8 @@ const fn with_short(name: &'static str, short: &'static str, purpose: Purpose) -
 }
 
 /// Every known option. Most are from `SparkSubmitOptionParser`; kubespark adds `--kubernetes-namespace`, and this
-/// program adds `--dry-run`.
-pub static OPTIONS: [Spec; 36] = [
+/// program adds `--dry-run`, and `--namespace` as kubectl and its own other commands have it.
+pub static OPTIONS: [Spec; 37] = [
     option("--archives", Purpose::Dependencies(keys::ARCHIVES.name())),
     option("--class", Purpose::Class),
     with_short("--conf", "-c", Purpose::AnyConf),
@@ -93,6 +93,7 @@ pub static OPTIONS: [Spec; 36] = [
     option("--load-spark-defaults", Purpose::Switch(Switch::LoadSparkDefaults)),
     option("--master", Purpose::Setting(keys::MASTER.name())),
     option("--name", Purpose::Setting(keys::APP_NAME.name())),
+    with_short("--namespace", "-n", Purpose::Setting(keys::NAMESPACE.name())),
     option("--num-executors", Purpose::Setting(keys::EXECUTOR_INSTANCES.name())),
     option("--packages", Purpose::Setting(keys::PACKAGES.name())),
     option("--principal", Purpose::Setting(keys::PRINCIPAL.name())),
@@ -110,7 +111,7 @@ pub static OPTIONS: [Spec; 36] = [
 ];
 
 /// The options that spark-submit does not have.
-pub const OWN: [&str; 2] = ["--dry-run", "--kubernetes-namespace"];
+pub const OWN: [&str; 3] = ["--dry-run", "--kubernetes-namespace", "--namespace"];
 
 /// The option with this name.
 pub fn find(name: &str) -> Option<&'static Spec> {
@@ -121,6 +122,10 @@ pub fn find(name: &str) -> Option<&'static Spec> {
 pub fn nearest(name: &str) -> Option<&'static str> {
     const ALIKE: f64 = 0.8;
     let bare = name.trim_start_matches('-').replace('_', "-");
+    // spark-submit has no option for it, and kubectl has.
+    if bare == "image" {
+        return Some("--conf spark.kubernetes.container.image=IMAGE");
+    }
     let likeness = |spec: &Spec| strsim::jaro_winkler(&bare, spec.name.trim_start_matches('-'));
     OPTIONS
         .iter()
@@ -151,6 +156,7 @@ mod tests {
             ("--config", "--conf"),
             ("--pyfiles", "--py-files"),
             ("--number-executors", "--num-executors"),
+            ("--image", "--conf spark.kubernetes.container.image=IMAGE"),
         ] {
             assert_eq!(nearest(typed), Some(meant), "{typed}");
         }

@@ -4,7 +4,6 @@ use super::error::Cause;
 use crate::calls::{Calls, ObjectPath, is_untrusted};
 use crate::submission::Submission;
 use cloakroom_cluster::ApiFailure;
-use cloakroom_spark::keys;
 
 /// The kind that settings and templates of a submission change.
 const PODS: &str = "pods";
@@ -92,9 +91,8 @@ impl Call<'_> {
         let meant = of_context.filter(|other| namespace == DEFAULT_NAMESPACE && *other != namespace);
         let meant = meant.map_or_else(String::new, |meant| {
             format!(
-                "; the kubeconfig's context is for namespace {meant}, which no spark-submit follows: give --conf \
-                 {}={meant} if that one is meant",
-                keys::NAMESPACE.name()
+                "; the kubeconfig's context is for namespace {meant}, which counts only if no master is given: give \
+                 --namespace {meant} if that one is meant"
             )
         });
         format!(
