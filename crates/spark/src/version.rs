@@ -25,7 +25,7 @@ impl SparkVersion {
     /// Reads the setting. The second value is a warning.
     pub fn of(conf: &SparkConf) -> Result<(Self, Option<String>), SettingError> {
         let key = &keys::CLOAKROOM_SPARK_VERSION;
-        let Some(text) = conf.get(key) else { return Ok((NEWEST, None)) };
+        let Some(text) = conf.get(key) else { return Ok((NEWEST, warning_of_image(conf))) };
         let refuse = || {
             conf.refuse(
                 key,
@@ -40,6 +40,18 @@ impl SparkVersion {
             )
         };
         Ok((version, is_unknown.then(warning)))
+    }
+
+    /// The version in the tag of an image of the Apache project, such as `apache/spark:3.5.1-java17`, on any registry.
+    fn of_image(image: &str) -> Option<Self> {
+        let (path, tag) = image.split('@').next()?.rsplit_once(':')?;
+        let name = path.rsplit('/').next()?;
+        let folder = path.strip_suffix(name)?.trim_end_matches('/').rsplit('/').next()?;
+        let is_registry = folder.contains(['.', ':']) || folder == "localhost";
+        let is_known = matches!(name, "spark" | "spark-py" | "spark-r")
+            && (matches!(folder, "" | "apache" | "library") || is_registry);
+        let number = tag.split('-').next().filter(|_| is_known)?;
+        Self::parse(number).or_else(|| Self::parse(&format!("{number}.0")))
     }
 
     fn parse(text: &str) -> Option<Self> {
@@ -135,6 +147,19 @@ impl SparkVersion {
     }
 }
 
+/// A warning if an image has an earlier Spark than the one whose objects are made, and no setting says which.
+fn warning_of_image(conf: &SparkConf) -> Option<String> {
+    let image = conf.get(&keys::DRIVER_CONTAINER_IMAGE).or(conf.get(&keys::CONTAINER_IMAGE))?.trim();
+    let version = SparkVersion::of_image(image)?;
+    (!version.is_at_least(NEWEST.major, NEWEST.minor)).then(|| {
+        format!(
+            "the image {image} has Spark {version}, and the objects of Spark {NEWEST} are made for it: set `{}` to {}",
+            keys::CLOAKROOM_SPARK_VERSION,
+            version.max(OLDEST)
+        )
+    })
+}
+
 impl fmt::Display for SparkVersion {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}.{}.{}", self.major, self.minor, self.patch)
@@ -159,6 +184,33 @@ mod tests {
             (OLDEST.to_string(), NEWEST.to_string()),
             (OLDEST_SPARK.to_owned(), NEWEST_SPARK.to_owned())
         );
+    }
+
+    #[test]
+    fn an_image_with_an_earlier_spark_is_warned_of_unless_a_setting_says_which() {
+        for (image, wanted) in [
+            ("apache/spark:3.5.1", Some("3.5.1")),
+            ("spark:3.5.9-scala2.12-java17-ubuntu", Some("3.5.9")),
+            ("docker.io/library/spark:4.0", Some("4.0.0")),
+            ("mirror.example:5000/apache/spark-py:v3.4.0", None),
+            ("mirror.example:5000/apache/spark-py:3.4.0", Some("3.5.0")),
+            ("registry.example/spark:3.5.3@sha256:0123", Some("3.5.3")),
+            ("apache/spark:4.3.0", None),
+            ("apache/spark:5.0.0", None),
+            ("apache/spark:latest", None),
+            ("apache/spark", None),
+            ("team/spark:3.5.1", None),
+            ("etl:3.5.1", None),
+            ("localhost:5000/spark", None),
+        ] {
+            let mut conf = SparkConf::default();
+            conf.set(&keys::CONTAINER_IMAGE, image, Origin::Conf);
+            let warning = SparkVersion::of(&conf).unwrap().1;
+            let version = warning.as_ref().and_then(|text| text.rsplit(' ').next());
+            assert_eq!(version, wanted, "{image}");
+            conf.set(&keys::CLOAKROOM_SPARK_VERSION, "4.3.0", Origin::Conf);
+            assert_eq!(SparkVersion::of(&conf).unwrap().1, None);
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use super::options::{self, Purpose, Spec, Switch};
-use crate::{Origin, keys};
+use crate::{DependencyUri, Origin, keys};
 
 /// The reason why a command line is refused, as spark-submit would also refuse it.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -75,6 +75,8 @@ pub struct CommandLine {
     pub(super) resource: Option<String>,
     /// The arguments after the primary resource, unchanged.
     pub(super) arguments: Vec<String>,
+    /// The option before the primary resource, if its list ends with a comma.
+    open_list: Option<&'static str>,
 }
 
 impl CommandLine {
@@ -82,10 +84,12 @@ impl CommandLine {
     pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Self, CommandLineError> {
         let mut line = Self::default();
         let mut arguments = arguments.into_iter();
+        let mut open_list = None;
         while let Some(argument) = arguments.next() {
             let (name, inline) = split_inline(&argument);
             let Some(spec) = options::find(name) else {
                 line.resource = Some(resource(argument)?);
+                line.open_list = open_list;
                 line.arguments = arguments.collect();
                 break;
             };
@@ -98,6 +102,8 @@ impl CommandLine {
             }
             let missing = || CommandLineError::MissingArgument { option: name.to_owned() };
             let value = inline.map(str::to_owned).or_else(|| arguments.next()).ok_or_else(missing)?;
+            let is_list = matches!(spec.purpose, Purpose::Dependencies(_));
+            open_list = Some(spec.name).filter(|_| is_list && value.trim_end().ends_with(','));
             line.take(spec, value)?;
         }
         Ok(line)
@@ -142,7 +148,20 @@ impl CommandLine {
             .chain(supervise)
             .map(|(name, manager)| format!("{name} is for {manager} and does nothing on Kubernetes"))
             .chain(self.behind_the_application())
+            .chain(self.broken_list())
             .collect()
+    }
+
+    /// `--jars a.jar, b.jar app.jar`: with the blank, `b.jar` is the application. A script that makes the list may have left
+    /// the comma there, so it is no error.
+    fn broken_list(&self) -> Option<String> {
+        let (option, resource) = self.open_list.zip(self.resource.as_deref())?;
+        let shown =
+            DependencyUri::parse(resource).map_or_else(|_| "what follows".to_owned(), |uri| uri.redacted());
+        Some(format!(
+            "the list of {option} ends with a comma, and {shown} is taken as the application: write lists without blanks if \
+             it belongs to the list"
+        ))
     }
 
     fn has_job(&self) -> bool {
@@ -217,6 +236,22 @@ mod tests {
         assert_eq!(line.arguments, ["--name", "y", "--", "", "-h", "a=b"]);
         assert_eq!(line.value(Purpose::Setting("spark.app.name")), Some("x"));
         assert!(!line.has(Switch::Help));
+    }
+
+    #[test]
+    fn a_list_with_a_blank_in_it_is_told_with_what_became_the_application() {
+        let warned = |words: &[&str]| parse(words).unwrap().ignored();
+        let broken = warned(&["--jars", "a.jar,", "https://u:hush@h/b.jar?sig=hush", "app.jar"]);
+        assert_eq!(broken.len(), 1, "{broken:?}");
+        assert!(
+            broken[0].contains("--jars ends with a comma, and https://h/b.jar is taken as"),
+            "{broken:?}"
+        );
+        for words in
+            [&["--jars", "a.jar,b.jar", "app.jar"][..], &["--jars", "a.jar,", "--name", "x", "app.jar"]]
+        {
+            assert!(warned(words).is_empty(), "{words:?}");
+        }
     }
 
     #[test]

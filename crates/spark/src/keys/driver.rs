@@ -2,8 +2,8 @@
 
 use super::keys;
 use super::kind::{
-    boolean, bytes, count, count_or_none, cpus, factor, factor_or_none, image, list, mebibytes, memory,
-    one_of, pod_name, text, word,
+    boolean, bytes, count, count_or_none, cpus, factor, factor_or_none, heap, image, list, mebibytes, one_of,
+    pod_name, text, word,
 };
 
 keys! { "The driver's pod":
@@ -24,7 +24,7 @@ keys! { "The driver's pod":
     /// pull secrets, behind those of the template
     PULL_SECRETS: String = list("spark.kubernetes.container.image.pullSecrets").substituted();
     /// the driver's heap
-    DRIVER_MEMORY: u64 = memory("spark.driver.memory").or("1g");
+    DRIVER_MEMORY: u64 = heap("spark.driver.memory").or("1g");
     /// Java options of the driver
     DRIVER_JAVA_OPTIONS: String = text("spark.driver.extraJavaOptions");
     /// Java options of the driver, in front of the extra ones

@@ -49,6 +49,8 @@ kinds! {
     mebibytes: u64 = "size; a bare number is MiB", mebibytes_of;
     /// The same, but not zero.
     memory: u64 = "size; a bare number is MiB", memory_of;
+    /// The same with a unit.
+    heap: u64 = "size with a unit", heap_of;
     /// A time; a bare number is milliseconds.
     milliseconds: Duration = "time; a bare number is ms", |text, _| time_of(text, TimeUnit::Milliseconds);
     /// A time above zero; a bare number is milliseconds.
@@ -137,6 +139,18 @@ fn memory_of(text: &str, version: SparkVersion) -> Result<u64, String> {
         Ok(size)
     } else {
         Err("it must be more than zero, such as 512m or 2g".to_owned())
+    }
+}
+
+/// Refuses a bare number. Spark counts MiB for the pod, and passes the text on to the JVM, for which it is a number of bytes.
+fn heap_of(text: &str, version: SparkVersion) -> Result<u64, String> {
+    let size = memory_of(text, version)?;
+    match trim(text) {
+        number if number.ends_with(|last: char| last.is_ascii_digit()) => Err(format!(
+            "it must be a size with a unit: write {number}m if MiB are meant; without a unit they are MiB for the pod, and \
+             bytes for the JVM, which does not start then"
+        )),
+        _ => Ok(size),
     }
 }
 

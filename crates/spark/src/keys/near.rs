@@ -13,7 +13,26 @@ pub fn near_miss(key: &str) -> Option<&'static str> {
     if known::is_known(key) {
         return None;
     }
-    by_last_part(key).or_else(|| by_prefix(key)).or_else(|| by_letters(key)).or_else(|| by_beginning(key))
+    by_guides(key)
+        .or_else(|| by_last_part(key))
+        .or_else(|| by_prefix(key))
+        .or_else(|| by_letters(key))
+        .or_else(|| by_beginning(key))
+}
+
+/// Finds a key for one that only guides know: with a superfluous or without a necessary `kubernetes.`, such as
+/// `spark.kubernetes.driver.memory`, or with a name of its own.
+fn by_guides(key: &str) -> Option<&'static str> {
+    const KUBERNETES: &str = "spark.kubernetes.";
+    if key == "spark.kubernetes.volcano.queue" {
+        return Some(super::POD_GROUP_FILE.name());
+    }
+    let other = match key.strip_prefix(KUBERNETES) {
+        Some(rest) => format!("{}{rest}", super::PREFIX),
+        None => format!("{KUBERNETES}{}", key.strip_prefix(super::PREFIX)?),
+    };
+    let own = entries().find(|entry| entry.name == other).map(|entry| entry.name);
+    own.or_else(|| known::names().find(|name| *name == other))
 }
 
 /// The probably intended key, if `key` lacks `spark.` at its beginning.
@@ -55,7 +74,7 @@ fn by_prefix(key: &str) -> Option<&'static str> {
 fn by_letters(key: &str) -> Option<&'static str> {
     let own = entries().filter_map(|entry| Some((distance(entry.name, key)?, entry.name)));
     let all = own.chain(known::names().filter_map(|name| Some((distance(name, key)?, name))));
-    all.filter(|(letters, _)| *letters <= LETTERS).min_by_key(|(letters, _)| *letters).map(|(_, name)| name)
+    all.min_by_key(|(letters, _)| *letters).map(|(_, name)| name)
 }
 
 /// Finds `spark.kubernetes.driver.podTemplateFile` for `spark.kubernetes.driver.podTemplate`.
@@ -76,23 +95,37 @@ pub fn nearest_own(key: &str) -> &'static str {
     names.min_by_key(|name| damerau_levenshtein(name, key)).unwrap_or_default()
 }
 
-/// How many letters differ; `None` if the parts of the keys do not match. A part in capitals matches any text, and so
+/// How many letters differ; `None` if more than [`LETTERS`] do, or if the parts of the keys do not match. A part in capitals matches any text, and so
 /// does the rest after a dot at the end.
 fn distance(name: &str, key: &str) -> Option<usize> {
     if !name.split('.').any(is_any_text) {
-        return Some(damerau_levenshtein(name, key));
+        return few_letters(name, key);
     }
     let (mut own, mut given) = (name.split('.').peekable(), key.split('.'));
     let mut letters = 0;
     while let Some(part) = own.next() {
         let other = given.next().filter(|other| !other.is_empty())?;
         if !is_any_text(part) {
-            letters += damerau_levenshtein(part, other);
+            letters += few_letters(part, other)?;
         } else if own.peek().is_none() {
             return Some(letters);
         }
     }
     given.next().is_none().then_some(letters)
+}
+
+fn few_letters(one: &str, other: &str) -> Option<usize> {
+    may_be_near(one, other).then(|| damerau_levenshtein(one, other)).filter(|letters| *letters <= LETTERS)
+}
+
+/// Whether few letters may differ, by how often each letter is there. The true number takes a hundred times as long.
+fn may_be_near(one: &str, other: &str) -> bool {
+    let mut surplus = [0_i32; 128];
+    for (text, step) in [(one, 1), (other, -1)] {
+        text.chars().for_each(|letter| surplus[letter as usize % surplus.len()] += step);
+    }
+    // A wrong letter is one too many and one too few.
+    surplus.iter().map(|count| count.unsigned_abs() as usize).sum::<usize>() <= 2 * LETTERS
 }
 
 fn is_any_text(part: &str) -> bool {
@@ -127,6 +160,36 @@ mod tests {
             ("spark.kubernetes.driverEnv", "spark.kubernetes.driverEnv.NAME"),
         ] {
             assert_eq!(near_miss(typed), Some(meant), "{typed}");
+        }
+    }
+
+    #[test]
+    fn keys_of_guides_are_recognised() {
+        for (typed, meant) in [
+            ("spark.kubernetes.executor.cores", "spark.executor.cores"),
+            ("spark.kubernetes.driver.memory", "spark.driver.memory"),
+            ("spark.kubernetes.executor.instances", "spark.executor.instances"),
+            ("spark.container.image", "spark.kubernetes.container.image"),
+            ("spark.kubernetes.volcano.queue", "spark.kubernetes.scheduler.volcano.podGroupTemplateFile"),
+        ] {
+            assert_eq!(near_miss(typed), Some(meant), "{typed}");
+        }
+    }
+
+    /// Settings of a data source, of a tool, and the like: their names are like those of Spark in length and letters.
+    #[test]
+    fn an_unknown_key_is_compared_with_few_names() {
+        let names: Vec<&str> = entries().map(|entry| entry.name).chain(known::names()).collect();
+        for number in 0..300 {
+            let key = format!("spark.example.source{number}.read.partition.column");
+            assert_eq!(near_miss(&key), None, "{key}");
+            let compared = names.iter().filter(|name| may_be_near(name, &key)).count();
+            assert!(compared <= 10, "{key}: {compared} of {}", names.len());
+        }
+        for typed in
+            ["spark.executor.memroy", "spark.executr.memory", "spark.executor.memoryy", "spark.xecutor.memor"]
+        {
+            assert!(may_be_near(typed, "spark.executor.memory"), "{typed}");
         }
     }
 

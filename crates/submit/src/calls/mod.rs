@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::Method;
-use hyper::header::{ACCEPT, CONTENT_TYPE, LOCATION};
+use hyper::header::{ACCEPT, CONTENT_TYPE, LOCATION, WARNING};
 use hyper::http::{HeaderValue, Request, Uri};
 use k8s_openapi::List;
 use k8s_openapi::api::core::v1::{Event, Pod};
@@ -47,6 +47,8 @@ pub(super) struct Calls {
 pub(super) struct Answer {
     /// HTTP status. An apply answers 201 if it has created the object, else 200.
     pub(super) code: u16,
+    /// Warnings of the API server, such as that it does not know a field.
+    pub(super) warnings: Vec<String>,
     pub(super) body: Value,
 }
 
@@ -302,10 +304,10 @@ impl Calls {
         path: &str,
         body: Option<(&str, &Value)>,
     ) -> Result<Answer, ApiFailure> {
-        let Received { code, location, bytes, .. } = self.exchange(method, path, body).await?;
+        let Received { code, location, warnings, bytes, .. } = self.exchange(method, path, body).await?;
         if (200..300).contains(&code) {
             let body = serde_json::from_slice(&bytes).map_err(|error| unreadable(&error))?;
-            return Ok(Answer { code, body });
+            return Ok(Answer { code, warnings, body });
         }
         if (300..400).contains(&code) {
             return Err(ApiFailure::Refused { code, message: redirection(location.as_ref()) });
@@ -331,10 +333,11 @@ impl Calls {
             let answer = client.send(request).await?;
             let (code, headers) = (answer.status().as_u16(), answer.headers());
             let location = headers.get(LOCATION).cloned();
+            let warnings = headers.get_all(WARNING).iter().filter_map(warning_text).collect();
             let content_type = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
             let is_text = content_type.starts_with(b"text/plain");
             let bytes = answer.into_body().collect().await?.to_bytes();
-            Ok(Received { code, location, is_text, bytes })
+            Ok(Received { code, location, warnings, is_text, bytes })
         };
         self.server.call(receive).await
     }
@@ -344,8 +347,25 @@ impl Calls {
 struct Received {
     code: u16,
     location: Option<HeaderValue>,
+    warnings: Vec<String>,
     is_text: bool,
     bytes: Bytes,
+}
+
+/// The text of a warning, which an API server writes as `299 - "TEXT"` with escapes in it (RFC 7234 section 5.5). A field that
+/// it does not know, or that a policy would refuse, is one.
+fn warning_text(header: &HeaderValue) -> Option<String> {
+    let quoted = str::from_utf8(header.as_bytes()).ok()?.strip_prefix("299 ")?.split_once('"')?.1;
+    let mut text = String::new();
+    let mut letters = quoted.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '"' => return Some(in_one_line(&text)),
+            '\\' => text.extend(letters.next()),
+            letter => text.push(letter),
+        }
+    }
+    None
 }
 
 /// The target of a redirect, as a proxy with a login page sends it. Only the host is shown: the rest may have secrets.

@@ -69,9 +69,19 @@ async fn tried(
     let calls = Calls::new(server, &submission.namespace);
     let patience = Patience { stop, after_timeouts: false };
     let tried = retried(patience, || calls.try_pod(&submission.pod)).await;
-    let Err(failure) = tried else {
-        account::warn_if_powerless(&calls, submission, log).await;
-        return Ok(());
+    let failure = match tried {
+        Err(failure) => failure,
+        Ok(answer) => {
+            for warning in &answer.warnings {
+                log.say(
+                    Level::Warn,
+                    LOGGER,
+                    &format!("The API server warns about the driver pod: {warning}"),
+                );
+            }
+            account::warn_if_powerless(&calls, submission, log).await;
+            return Ok(());
+        }
     };
     if is_about_dry_runs(&failure) {
         let message = format!("The pod could not be tried before it is created: {}", said(&failure));

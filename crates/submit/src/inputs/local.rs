@@ -92,12 +92,19 @@ fn place(path: &Path) -> PathFacts {
             size_bytes: metadata.len(),
             modified: metadata.modified().ok(),
             // Only opening it shows whether it may be read.
-            opened: File::open(path).map(drop).map_err(Arc::new),
+            is_zip: is_zip(path).map_err(Arc::new),
         },
         metadata if metadata.is_dir() => Kind::Folder,
         _ => Kind::Special,
     });
     PathFacts { is_missing, kind }
+}
+
+/// Whether a file begins with the header of an entry, or is an archive without entries.
+fn is_zip(path: &Path) -> io::Result<bool> {
+    let mut first = Vec::new();
+    File::open(path)?.take(4).read_to_end(&mut first)?;
+    Ok(matches!(first.as_slice(), b"PK\x03\x04" | b"PK\x05\x06"))
 }
 
 async fn download(address: &RemoteUri) -> Result<Vec<u8>, String> {

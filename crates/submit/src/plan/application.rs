@@ -91,7 +91,7 @@ impl<'a> Begun<'a> {
         let (mut conf, resource) = (request.arguments.conf.clone(), &request.arguments.resource);
         let mut warnings = aliases::apply(&mut conf)?;
         checks::check(&conf)?;
-        warnings.extend(checks::warning(&conf));
+        warnings.extend(checks::warnings(&conf));
         let (version, warning) = SparkVersion::of(&conf)?;
         warnings.extend(warning);
         // Only the driver uses these volumes. Spark checks them here as well, because the driver would fail on them.

@@ -26,8 +26,25 @@ pub(super) fn check(conf: &SparkConf) -> Result<(), SettingError> {
     Ok(())
 }
 
-/// A warning about the external shuffle service, which makes executors fail on Kubernetes.
-pub(super) fn warning(conf: &SparkConf) -> Option<String> {
+/// Warnings about settings with which an application is likely to fail in its pods.
+pub(super) fn warnings(conf: &SparkConf) -> impl Iterator<Item = String> {
+    small_heap(conf).into_iter().chain(shuffle_service(conf))
+}
+
+/// The JVM keeps a part of the heap for itself, how much depends on its collector, and Spark wants 450 MiB of the rest
+/// (`UnifiedMemoryManager`).
+fn small_heap(conf: &SparkConf) -> Option<String> {
+    const ENOUGH_MEBIBYTES: u64 = 512;
+    let key = keys::DRIVER_MEMORY;
+    let heap = conf.read(&key).ok()?.filter(|heap| *heap < ENOUGH_MEBIBYTES)?;
+    Some(format!(
+        "`{key}` is {heap} MiB: a driver ends at once if Spark finds less than 450 MiB in it, and the JVM needs a part for \
+         itself: give it {ENOUGH_MEBIBYTES}m or more"
+    ))
+}
+
+/// The external shuffle service makes executors fail on Kubernetes.
+fn shuffle_service(conf: &SparkConf) -> Option<String> {
     let key = keys::SHUFFLE_SERVICE;
     let is_wanted = conf.get(&key).is_some_and(|text| text.trim().eq_ignore_ascii_case("true"));
     is_wanted.then(|| {
@@ -84,11 +101,19 @@ mod tests {
     fn a_shuffle_service_is_warned_of_where_it_is_wanted() {
         const KEY: &str = keys::SHUFFLE_SERVICE.name();
         for (value, is_warned_of) in [("true", true), ("True", true), ("false", false), ("", false)] {
-            let warning = warning(&conf(KEY, value));
+            let warning = warnings(&conf(KEY, value)).next();
             assert_eq!(warning.is_some(), is_warned_of, "{value}");
             assert!(warning.is_none_or(|text| text.contains("Leave it out")), "{value}");
         }
-        assert_eq!(warning(&SparkConf::default()), None);
+        assert_eq!(warnings(&SparkConf::default()).next(), None);
+    }
+
+    #[test]
+    fn a_heap_in_which_spark_may_not_start_is_warned_of() {
+        for (value, is_warned_of) in [("450m", true), ("511m", true), ("512m", false), ("1g", false)] {
+            let warning = warnings(&conf(&keys::DRIVER_MEMORY, value)).next();
+            assert_eq!(warning.is_some_and(|text| text.contains("512m or more")), is_warned_of, "{value}");
+        }
     }
 
     #[test]
@@ -108,7 +133,8 @@ mod tests {
             (keys::DRIVER_POD_NAME.name(), "", "the name of a pod"),
         ] {
             let message = check(&conf(key, value)).unwrap_err().to_string();
-            assert!(message.starts_with(&format!("`{key}` is `{value}`: it must be")), "{message}");
+            let is = if value.is_empty() { "empty".to_owned() } else { format!("`{value}`") };
+            assert!(message.starts_with(&format!("`{key}` is {is}: it must be")), "{message}");
             assert!(message.contains(allowed), "{message}");
         }
     }

@@ -123,7 +123,7 @@ mod tests {
                 &[(keys::DRIVER_MEMORY.name(), "1g"), (keys::DRIVER_MEMORY_OVERHEAD_FACTOR.name(), ".5F")],
                 1536,
             ),
-            (&[(keys::DRIVER_MEMORY.name(), "2048"), (keys::DRIVER_MEMORY_OVERHEAD.name(), "700")], 2748),
+            (&[(keys::DRIVER_MEMORY.name(), "2048m"), (keys::DRIVER_MEMORY_OVERHEAD.name(), "700")], 2748),
             (&[(keys::DRIVER_MIN_MEMORY_OVERHEAD.name(), "600m")], 1624),
             (
                 &[
@@ -169,6 +169,7 @@ mod tests {
         for (key, value) in [
             (keys::DRIVER_MEMORY.name(), "lots"),
             (keys::DRIVER_MEMORY.name(), "0"),
+            (keys::DRIVER_MEMORY.name(), "2048"),
             (keys::DRIVER_MEMORY.name(), "1.5g"),
             (keys::DRIVER_MEMORY.name(), "-1g"),
             (keys::DRIVER_MEMORY_OVERHEAD.name(), "xx"),

@@ -1,5 +1,6 @@
 //! The plan of a bundle: checks and names every file before the first byte is written.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
@@ -96,9 +97,15 @@ pub struct Renamed {
 }
 
 impl PackPlan {
-    /// Checks all files and names them, in the given order. Symbolic links are followed.
+    /// Checks all files and names them, in the given order. Symbolic links are followed. A file that is given again under the
+    /// same name is packed once, as for `stage a.jar ./a.jar`.
     pub fn new(paths: &[PathBuf]) -> Result<PackPlan, PackError> {
-        Self::of(paths.iter().map(|path| inspect(path)))
+        let mut seen = BTreeSet::new();
+        let is_new = |path: &&PathBuf| {
+            let file = fs::canonicalize(path).unwrap_or_else(|_| (*path).clone());
+            seen.insert((file, path.file_name().map(OsStr::to_owned)))
+        };
+        Self::of(paths.iter().filter(is_new).map(|path| inspect(path)))
     }
 
     /// Makes a plan of files that were inspected before, with the names that they are to have.
@@ -123,7 +130,7 @@ impl PackPlan {
         Ok(PackPlan { files, renamed })
     }
 
-    /// The files, one for each given path, in the same order.
+    /// The files, in the order in which they were given.
     #[must_use]
     pub fn files(&self) -> &[PlannedFile] {
         &self.files

@@ -13,6 +13,9 @@ use cloakroom_spark::{DependencyUri, FileUri};
 /// Advice for a URL that a comma has split, or that counts as a path because of a blank.
 const URL_RULE: &str = "in a URL a comma must be written %2C, and a blank %20";
 
+/// Where Spark is in its images.
+const SPARK_IN_THE_IMAGE: &str = "/opt/spark";
+
 /// An entry that names files of this machine.
 pub(super) struct LocalEntry<'a> {
     /// The key of the list, or `the application`.
@@ -67,6 +70,12 @@ impl LocalEntry<'_> {
 
     /// A hint at the file that was probably meant. Few users know where a `#` ends the path.
     fn hint(&self, machine: Machine, path: &Path) -> Option<String> {
+        if let Ok(of_image) = self.uri.path().strip_prefix(SPARK_IN_THE_IMAGE) {
+            return Some(format!(
+                "; if it is in the image, write local://{SPARK_IN_THE_IMAGE}/{}",
+                of_image.display()
+            ));
+        }
         if let Some(name) = self.uri.fragment() {
             let whole = machine.path(format!("{}#{name}", self.uri.path().display()));
             let uri = file_uri(whole.to_str()?);
@@ -134,7 +143,7 @@ fn url_in(path: &str) -> Option<String> {
 /// Why a path is no file that can be read. It is `None` for a good file.
 fn fault(path: &Path, facts: &Facts) -> Option<String> {
     match facts.kind(path) {
-        Ok(Kind::File { opened, .. }) => opened.as_ref().err().map(|error| because(error)),
+        Ok(Kind::File { is_zip, .. }) => is_zip.as_ref().err().map(|error| because(error)),
         Ok(Kind::Folder) => Some("is a folder; name the files in it, or pack it".to_owned()),
         Ok(Kind::Special) => {
             Some("is a pipe, a socket or a device: write its content into a file first".to_owned())
@@ -144,6 +153,16 @@ fn fault(path: &Path, facts: &Facts) -> Option<String> {
         }
         Err(error) => Some(because(&error)),
     }
+}
+
+/// A warning about a file that no JVM takes for a jar: the driver would start, and miss its classes.
+pub(super) fn no_jar(jar: &Path, facts: &Facts) -> Option<String> {
+    let why = match facts.kind(jar) {
+        Ok(Kind::File { size_bytes: 0, .. }) => "it is empty",
+        Ok(Kind::File { is_zip: Ok(false), .. }) => "it does not begin as a zip file",
+        _ => return None,
+    };
+    Some(format!("{} is no jar, because {why}: the JVM will find no class in it", jar.display()))
 }
 
 fn because(error: &io::Error) -> String {

@@ -10,6 +10,7 @@ mod places;
 pub(super) mod small_files;
 mod source;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::download_folders;
@@ -24,7 +25,9 @@ use cloakroom_spark::keys::{JARS, UPLOAD_PATH};
 use cloakroom_spark::{MainResource, SparkConf, keys};
 use cloakroom_transfer::bundle::{PackPlan, PlannedFile};
 use entries::{Entry, List, Reader};
+use local_files::no_jar;
 use places::{Folders, Places};
+
 /// The application as messages name it, and its place beside the lists.
 const APPLICATION: &str = "the application";
 /// Spark's word for an application that the driver finds in `spark.jars` (`SparkLauncher.NO_RESOURCE`).
@@ -88,6 +91,9 @@ pub(super) fn resolve(
 ) -> Result<Dependencies, PlanError> {
     let fetches_remote = conf.read(&keys::CLOAKROOM_FETCH_REMOTE)?.unwrap_or_default();
     let mut lists = Reader { conf, machine, fetches_remote }.read(resource)?;
+    let jars = lists.iter().filter(|list| list.key == &*JARS).flat_map(|list| &list.entries);
+    let jars: BTreeSet<_> = jars.flat_map(Entry::locals).collect();
+    warnings.extend(jars.into_iter().filter_map(|jar| no_jar(jar, machine.facts)));
     let is_java = matches!(resource, MainResource::Java(_));
     let mut dependencies = Dependencies::default();
     let mut way = way(conf, is_staged, &lists, warnings);

@@ -26,6 +26,18 @@ fn files_keep_their_order_and_the_second_of_a_name_is_numbered() {
 }
 
 #[test]
+fn a_file_that_is_given_twice_is_packed_once_for_each_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let [file, link] = ["a.jar", "b.jar"].map(|name| folder.path().join(name));
+    fs::write(&file, b"12345").unwrap();
+    symlink(&file, &link).unwrap();
+    let plan =
+        PackPlan::new(&[file, link, folder.path().join("./a.jar"), folder.path().join("b.jar")]).unwrap();
+    let names: Vec<&str> = plan.files().iter().map(|file| file.name.as_str()).collect();
+    assert_eq!((names, plan.renamed()), (vec!["a.jar", "b.jar"], &[][..]));
+}
+
+#[test]
 fn a_file_may_get_another_name_than_it_has() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("prod.conf");
@@ -97,10 +109,13 @@ fn names_that_could_not_be_unpacked_are_refused() {
 #[test]
 fn a_number_that_makes_a_name_too_long_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("x".repeat(255));
-    fs::write(&path, b"").unwrap();
-    assert!(PackPlan::new(std::slice::from_ref(&path)).is_ok());
-    let error = PackPlan::new(&[path.clone(), path]).unwrap_err();
+    let paths = ["a", "b"].map(|name| folder.path().join(name).join("x".repeat(255)));
+    for path in &paths {
+        fs::create_dir(path.parent().unwrap()).unwrap();
+        fs::write(path, b"").unwrap();
+    }
+    assert!(PackPlan::new(&paths[..1]).is_ok());
+    let error = PackPlan::new(&paths).unwrap_err();
     assert!(matches!(error, PackError::Name { source: NameFault::LongComponent, .. }));
 }
 
