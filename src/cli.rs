@@ -58,9 +58,12 @@ impl Cli {
     pub fn of(arguments: Vec<OsString>) -> Self {
         let mut command = Self::command().mut_subcommands(|command| command.mut_args(without_empty_variable));
         let is_serve = arguments.get(1).is_some_and(|name| name == "serve");
-        let read = command.try_get_matches_from_mut(arguments);
+        let read = command.try_get_matches_from_mut(&arguments);
         let read = read.and_then(|matches| Self::with_sources(&matches));
-        read.unwrap_or_else(|error| presentable(hinted(error.format(&mut command), is_serve)).exit())
+        read.unwrap_or_else(|error| {
+            let error = of_variable(error.format(&mut command), &command, &arguments);
+            presentable(hinted(error, is_serve)).exit()
+        })
     }
 
     /// The command line, with what is to be known of where values come from.
@@ -96,6 +99,27 @@ fn hinted(mut error: clap::Error, is_serve: bool) -> clap::Error {
     {
         let hint = StyledStr::from("the address and the port are one flag: --listen ADDRESS:PORT".to_owned());
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![hint]));
+    }
+    error
+}
+
+/// The same error with the variable in the place of its flag, if the value comes from there.
+fn of_variable(mut error: clap::Error, command: &clap::Command, arguments: &[OsString]) -> clap::Error {
+    let (Some(ContextValue::String(shown)), Some(ContextValue::String(value))) =
+        (error.get(ContextKind::InvalidArg), error.get(ContextKind::InvalidValue))
+    else {
+        return error;
+    };
+    let flag = shown.split(' ').next().unwrap_or_default();
+    let is_given =
+        arguments.iter().any(|argument| argument.to_string_lossy().split('=').next() == Some(flag));
+    let subcommand = arguments.get(1).and_then(|name| command.find_subcommand(name));
+    let mut args = subcommand.into_iter().flat_map(clap::Command::get_arguments);
+    let arg = args.find(|arg| arg.get_long() == flag.strip_prefix("--"));
+    let variable = arg.and_then(Arg::get_env).and_then(OsStr::to_str).map(str::to_owned);
+    let says = |variable: &String| std::env::var(variable).is_ok_and(|set| set == *value);
+    if let Some(variable) = variable.filter(|variable| !is_given && says(variable)) {
+        error.insert(ContextKind::InvalidArg, ContextValue::String(variable));
     }
     error
 }

@@ -2,14 +2,19 @@
 //! programs start this one under the name spark-submit.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
+use cloakroom_core::size::format_size;
 use cloakroom_spark::arguments::{CommandLine, Script};
 use cloakroom_spark::{Properties, Role};
 
 /// Under this name the program is not spark-submit, whatever its file is called.
 const OWN_NAME: &str = "cloakroom";
+/// The largest properties file in bytes. The limit is for what does not end, such as a device.
+const LARGEST_PROPERTIES: u64 = 64 << 20;
 
 /// The arguments of this process. If the only one is a properties file, `serve` or `fetch` is inserted before it.
 /// `submit --` is inserted before the arguments of a submission, so that the parser leaves them unchanged.
@@ -68,7 +73,13 @@ fn role(path: &Path) -> anyhow::Result<Role> {
 /// Reads a properties file as Spark does: as UTF-8, with a replacement character for invalid bytes.
 pub fn read(path: &Path) -> anyhow::Result<String> {
     let shown = path.display();
-    let bytes = std::fs::read(path).with_context(|| format!("cannot read the properties file {shown}"))?;
+    let failed = || format!("cannot read the properties file {shown}");
+    let mut bytes = Vec::new();
+    let file = File::open(path).with_context(failed)?;
+    file.take(LARGEST_PROPERTIES + 1).read_to_end(&mut bytes).with_context(failed)?;
+    if bytes.len() as u64 > LARGEST_PROPERTIES {
+        bail!("{}: it is larger than {}", failed(), format_size(LARGEST_PROPERTIES));
+    }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 

@@ -263,6 +263,20 @@ fn clients_are_told_of_variables_that_are_nearly_theirs() {
 }
 
 #[test]
+fn a_bad_value_of_a_variable_is_told_by_its_name() {
+    let stage = |more: &[&str]| {
+        let arguments = [&["stage", "-n", "a", "-l", "a=b"][..], more, &["nothing"]].concat();
+        stderr(&process::command().args(arguments).env("CLOAKROOM_SERVER", "host:1").output().unwrap())
+    };
+    let said = stage(&[]);
+    assert!(said.contains("invalid value 'host:1' for 'CLOAKROOM_SERVER'"), "{said}");
+    for flag in [&["--server", "host:1"][..], &["--server=host:2"]] {
+        let said = stage(flag);
+        assert!(said.contains("for '--server <URI>'"), "{said}");
+    }
+}
+
+#[test]
 fn a_port_of_the_server_is_hinted_at_as_a_part_of_its_address() {
     for flag in ["--port", "--bind=127.0.0.1"] {
         let said = stderr(&process::run(&["serve", flag, "8080"]));

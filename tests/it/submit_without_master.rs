@@ -127,3 +127,33 @@ fn a_context_or_credentials_that_lead_to_no_api_server_are_refused() {
     }
     assert_eq!(user.api_server.calls().len(), 0);
 }
+
+#[test]
+fn the_namespace_of_the_context_counts_where_none_is_set() {
+    let user =
+        User::new().with_kubeconfig(|config| config["contexts"][0]["context"]["namespace"] = "team-a".into());
+    let printed = |settings: &[(&str, &str)], more: &[&str]| {
+        let printed = user.submit(settings, &[&["--dry-run"][..], more].concat());
+        (String::from_utf8(printed.stdout.clone()).unwrap(), stderr(&printed))
+    };
+    let (objects, said) = printed(&[], &[]);
+    assert!(objects.starts_with("# Namespace: team-a\n"), "{objects}");
+    assert!(objects.contains("spark.kubernetes.namespace=team-a"), "{objects}");
+    assert!(said.contains("of the context “test”, in its namespace team-a\n"), "{said}");
+    let of_master = format!("k8s://http://{}", user.api_server.address());
+    for (settings, more, namespace) in [
+        (&[("spark.kubernetes.namespace", "other")][..], &[][..], "other"),
+        (&[], &["-n", "other"], "other"),
+        (&[], &["--namespace=other"], "other"),
+        (&[], &["--kubernetes-namespace", "other"], "other"),
+        (&[], &["--master", &of_master], "default"),
+    ] {
+        let (objects, said) = printed(settings, more);
+        assert!(objects.starts_with(&format!("# Namespace: {namespace}\n")), "{more:?}: {objects}");
+        assert!(!said.contains("team-a"), "{more:?}: {said}");
+    }
+    for (job, answer) in [("--status", "Application not found."), ("--kill", "Application not found.")] {
+        let said = stderr(&user.run(&[job, DRIVER]));
+        assert!(said.contains("in its namespace team-a\n") && said.contains(answer), "{said}");
+    }
+}

@@ -257,20 +257,24 @@ pub(super) fn unusable(why: impl Into<String>) -> Failure {
     Failure::Way { why: why.into(), status: None, is_transient: false, may_have_arrived: false }
 }
 
-/// The failure of a call to the API server on the way.
-fn failed_call(failure: &ApiFailure) -> Failure {
+/// The failure of a call on the way to the API server at this address.
+fn failed_call(failure: &ApiFailure, address: &str) -> Failure {
     let (mut why, mut is_transient) = (calls::said(failure), failure.is_transient());
-    if matches!(failure, ApiFailure::Unreachable { why } if calls::is_untrusted(why)) {
-        why.push_str(": name the CA that signed its certificate by certificate-authority in the kubeconfig, and a host name that the certificate is for");
-        is_transient = false;
+    match failure {
+        ApiFailure::Unreachable { why: cause } if calls::is_untrusted(cause) => {
+            why.push_str(": name the CA that signed its certificate by certificate-authority in the kubeconfig, and a host name that the certificate is for");
+            is_transient = false;
+        }
+        ApiFailure::Unreachable { why: cause } => why = calls::unreachable(address, cause),
+        _ => {}
     }
     Failure::Way { why, status: None, is_transient, may_have_arrived: false }
 }
 
 /// The failure of a request to the server that had no answer.
-fn failed_request(failure: Unanswered) -> Failure {
+fn failed_request(failure: Unanswered, address: &str) -> Failure {
     match failure {
-        Unanswered::NotSent(failure) => failed_call(&failure),
+        Unanswered::NotSent(failure) => failed_call(&failure, address),
         Unanswered::Renewed => Failure::Way {
             why: failure.to_string(),
             status: None,
@@ -308,7 +312,7 @@ impl Way for ThroughApiServer {
             Ok(answer) => answer,
             Err(failure) => {
                 self.was_away.store(true, Ordering::Relaxed);
-                return Err(failed_request(failure));
+                return Err(failed_request(failure, self.proxy.address()));
             }
         };
         // Each answer of a staging server has it, and none of the API server.

@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 use cloakroom_cluster::Timeouts;
 use cloakroom_submit::create::Undo;
 use cloakroom_submit::jobs::{SubmissionId, kill, status};
-use cloakroom_testing::cluster::{Cluster as _, POD};
+use cloakroom_testing::cluster::{Account, Cluster as _, POD};
 use cloakroom_testing::control_plane::{ASSETS, ControlPlane};
 use cloakroom_testing::needs::{Need, trial};
 use cloakroom_testing::wait::until;
@@ -57,6 +57,7 @@ macro_rules! trials {
 fn trials() -> Vec<Trial> {
     trials![
         the_role_of_the_submitter_is_enough,
+        a_field_that_the_api_server_does_not_know_is_told,
         submissions::what_is_made_belongs_to_the_driver_pod,
         submissions::a_submission_that_fails_leaves_only_what_was_there_before,
         submissions::a_pod_that_is_not_valid_is_refused_in_the_api_servers_words,
@@ -88,4 +89,16 @@ async fn the_role_of_the_submitter_is_enough(plane: &ControlPlane) {
     planned.after_pod.push(pod_group());
     let error = submitter.create(&planned).await.unwrap_err();
     assert_eq!(error.undo, Undo::Removed(vec![format!("pod {DRIVER}")]), "{error}");
+}
+
+/// Spark passes such a field on, and the API server drops it: only its header `Warning` tells of it.
+async fn a_field_that_the_api_server_does_not_know_is_told(plane: &ControlPlane) {
+    let (namespace, submitter) = ("submission-warned", Submitter::new(plane));
+    plane.api(Account::Admin).create_namespace(namespace).await;
+    let mut planned = submission(namespace);
+    planned.pod["spec"]["nodeSelectr"] = json!({"a": "b"});
+    submitter.create(&planned).await.unwrap();
+    let told = submitter.lines.with("The API server warns about the driver pod: ");
+    assert_eq!(told.len(), 1, "{:?}", submitter.lines.all());
+    assert!(told[0].ends_with("unknown field \"spec.nodeSelectr\""), "{told:?}");
 }

@@ -14,6 +14,8 @@ use crate::uri::{DependencyUri, UriError};
 
 /// The word for an application whose class is on the image's class path (`SparkLauncher.NO_RESOURCE`).
 const NO_RESOURCE: &str = "spark-internal";
+/// What is run, by its name.
+const TAKEN: &str = "a Python script ends with .py, an R script with .R or .r, and everything else is a jar";
 const REMOTE: &str = "it is for Spark Connect, and excludes a master: unset it, and give --master k8s://… and --deploy-mode cluster";
 const PYTHON_RUNNER: &str = "org.apache.spark.deploy.PythonRunner";
 const R_RUNNER: &str = "org.apache.spark.deploy.RRunner";
@@ -58,6 +60,12 @@ pub enum ArgumentsError {
     /// The jar's manifest names no main class.
     #[error(transparent)]
     Jar(#[from] JarError),
+    /// The application is neither called as a script nor as a jar, and has no manifest with a main class.
+    #[error("the application {path} is taken for a jar, and it names no main class: {TAKEN}")]
+    NoScript {
+        /// The path.
+        path: String,
+    },
     /// The application is not a valid URI.
     #[error("the application is not a path and not a URI")]
     Uri(#[from] UriError),
@@ -227,7 +235,14 @@ fn main_class(resource: &MainResource, class: Option<&str>) -> Result<String, Ar
         DependencyUri::Submitter(_) if uri == NO_RESOURCE => {
             Err(ArgumentsError::MissingClass { uri: uri.clone() })
         }
-        DependencyUri::Submitter(file) => Ok(jar::main_class(file.path())?),
+        DependencyUri::Submitter(file) => match jar::main_class(file.path()) {
+            Err(JarError::NotAJar { path, .. } | JarError::NoMainClass { path })
+                if path.extension().is_none_or(|ending| ending != "jar") =>
+            {
+                Err(ArgumentsError::NoScript { path: path.display().to_string() })
+            }
+            class => Ok(class?),
+        },
         other => Err(ArgumentsError::MissingClass { uri: other.redacted() }),
     }
 }

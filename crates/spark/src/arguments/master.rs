@@ -34,8 +34,9 @@ fn normalised(conf: &SparkConf) -> Result<String, SettingError> {
     if url.contains(char::is_whitespace) {
         return Err(conf.refuse(&keys::MASTER, format!("it must have no blanks; {FORMS}")));
     }
-    if url.contains('#') {
-        return Err(conf.refuse(&keys::MASTER, format!("it must have no #; {FORMS}")));
+    // RFC 3986 section 2: no URL has these, and an example that was copied may.
+    if let Some(strange) = url.chars().find(|letter| "#<>\"{}|\\^`".contains(*letter)) {
+        return Err(conf.refuse(&keys::MASTER, format!("it must have no {strange}; {FORMS}")));
     }
     let authority =
         url.rsplit_once("://").map_or(url, |(_, rest)| rest).split('/').next().unwrap_or_default();
@@ -99,6 +100,8 @@ mod tests {
             "k8s://",
             "k8s://ftp://h",
             "k8s://https://h:6443#x",
+            "k8s://https://<host>:6443",
+            "k8s://https://{{ host }}:6443",
             "k8s://https://fd00::1:6443",
             "k8s://fd00::1",
         ] {

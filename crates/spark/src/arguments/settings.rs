@@ -9,6 +9,7 @@ use super::paths;
 use super::server::SaidServer;
 use crate::conf::Surroundings;
 use crate::{Origin, Properties, SparkConf, keys};
+use cloakroom_core::text::harmless;
 
 /// Environment variables that set a key unless something else sets it (`SparkSubmitArguments`).
 const VARIABLES: [(&str, &str); 5] = [
@@ -24,6 +25,9 @@ const REMOTE: &str = "SPARK_REMOTE";
 
 /// Keys that spark-submit never takes from the JVM, only from the command line, files and variables.
 const NOT_OF_JVM: [&str; 3] = [keys::MASTER.name(), keys::DEPLOY_MODE.name(), keys::APP_NAME.name()];
+
+/// The character by which some editors of Windows mark text as UTF-8.
+const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// The variables of the program's other commands, each with the key that it sets.
 const UPLOAD_TOKEN: (&str, &str) = ("CLOAKROOM_UPLOAD_TOKEN_FILE", keys::CLOAKROOM_UPLOAD_TOKEN_FILE.name());
@@ -91,6 +95,12 @@ impl Settings {
     fn take(&mut self, key: &str, value: &str, origin: Origin) {
         if key.starts_with(keys::PREFIX) {
             self.conf.set(key, value, origin);
+        } else if let Some(rest) = key.strip_prefix(BYTE_ORDER_MARK) {
+            self.warnings.push(format!(
+                "{origin}: `{}` has no effect, because the file begins with a byte order mark (BOM), which is a part of this \
+                 key for Spark too: save it as UTF-8 without a BOM",
+                harmless(rest)
+            ));
         } else {
             let meant = keys::without_prefix(key).map(|name| format!("; is `{name}` meant?"));
             self.warnings
@@ -206,6 +216,17 @@ mod tests {
             [
                 "Ignoring non-Spark config property: conatiner.image; is `spark.kubernetes.container.image` meant?"
             ]
+        );
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_told_with_the_key_that_it_takes() {
+        let settings = settings(&[], &[("app.conf", "\u{feff}spark.a 1\nspark.b 2")], &[]);
+        assert_eq!((settings.conf.get("spark.a"), settings.conf.get("spark.b")), (None, Some("2")));
+        let warning = &settings.warnings[0];
+        assert!(
+            warning.starts_with("app.conf, line 1: `spark.a` has no effect") && warning.contains("BOM"),
+            "{warning}"
         );
     }
 

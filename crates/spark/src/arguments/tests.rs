@@ -125,6 +125,20 @@ fn no_executors_at_first_are_fine_where_they_are_allocated_dynamically() {
 }
 
 #[test]
+fn a_file_that_is_neither_called_as_a_script_nor_a_jar_is_told_with_what_is_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["main.PY", "main.ipynb", "main"] {
+        let path = folder.path().join(name);
+        std::fs::write(&path, "print(1)").unwrap();
+        let message = refused(&[path.to_str().unwrap()]);
+        assert!(message.contains("is taken for a jar") && message.contains("ends with .py"), "{message}");
+    }
+    let path = folder.path().join("main.zip");
+    zip::ZipWriter::new(std::fs::File::create(&path).unwrap()).finish().unwrap();
+    assert!(refused(&[path.to_str().unwrap()]).contains("is taken for a jar"));
+}
+
+#[test]
 fn the_main_class_of_a_local_jar_is_read_from_its_manifest() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("app main.jar");

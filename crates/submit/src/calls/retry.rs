@@ -85,6 +85,14 @@ pub(crate) fn is_untrusted(why: &str) -> bool {
     why.contains("invalid peer certificate")
 }
 
+/// That no connection to the API server at this address is possible, in words for the user of a submission.
+pub(crate) fn unreachable(address: &str, why: &str) -> String {
+    format!(
+        "the API server at {address} cannot be reached: {why}: check --master, the network between here and there, and \
+         whether it runs"
+    )
+}
+
 /// A failure in words for the user of a submission.
 pub(crate) fn said(failure: &ApiFailure) -> String {
     match failure {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::calls::{PathError, said};
+use crate::calls::{PathError, said, unreachable};
 use cloakroom_cluster::ApiFailure;
 use cloakroom_spark::keys;
 
@@ -158,10 +158,7 @@ pub enum Cause {
         why: String,
     },
     /// No connection, or no answer.
-    #[error(
-        "the API server at {address} cannot be reached: {why}: check --master, the network between here and there, and \
-         whether it runs"
-    )]
+    #[error("{}", unreachable(address, why))]
     Unreachable {
         /// The API server's address.
         address: String,

@@ -66,9 +66,10 @@ impl Way for Forwarded {
         let ServerService { namespace, name, .. } = self.service.clone();
         let service = ServicePort { namespace, name, port: PORT, has_tls: false };
         let stream = self.api_server.pod_stream(&service).await;
-        let stream = stream.map_err(|failure| no_stream(failure, self.was_away.load(Ordering::Relaxed)));
+        let (address, was_away) = (self.api_server.address(), self.was_away.load(Ordering::Relaxed));
+        let stream = stream.map_err(|failure| no_stream(failure, was_away, address));
         let answer = match stream {
-            Ok(stream) => stream.send(request).await.map_err(failed_request),
+            Ok(stream) => stream.send(request).await.map_err(|failure| failed_request(failure, address)),
             Err(failure) => Err(failure),
         };
         let is_away = answer.as_ref().is_err_and(Failure::is_transient);
@@ -78,13 +79,13 @@ impl Way for Forwarded {
 }
 
 /// `was_away`: whether the API server or the pod was away before, so that the API server may not know all roles yet.
-fn no_stream(failure: NoPodStream, was_away: bool) -> Failure {
+fn no_stream(failure: NoPodStream, was_away: bool, address: &str) -> Failure {
     let passing = |why| Failure::Way { why, status: None, is_transient: true, may_have_arrived: false };
     match failure {
         NoPodStream::Unusable { why } => unusable(why),
         NoPodStream::NoPod { why } => passing(why),
         NoPodStream::Call(ApiFailure::Forbidden { message }) if was_away => passing(message),
         NoPodStream::Call(ApiFailure::Forbidden { message }) => unusable(message),
-        NoPodStream::Call(failure) => failed_call(&failure),
+        NoPodStream::Call(failure) => failed_call(&failure, address),
     }
 }
