@@ -14,6 +14,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::answer::{Failure, LATE};
 use super::api::{Api, Objects};
 use super::hdfs::Hdfs;
+use super::upload::LONGEST_HANDLE;
 use super::{Location, Pool};
 
 /// How long the store may take for a call. A call is not tried again when its first failure is longer ago.
@@ -144,6 +145,14 @@ impl Bucket {
     /// Removes what an upload to `path` has left that was not committed.
     pub async fn abort(&self, path: &Path, handle: Option<&UploadHandle>) -> Result<(), StoreError> {
         match (&self.backend, handle) {
+            (Backend::Objects(_), Some(handle)) if handle.expose().len() > LONGEST_HANDLE => {
+                tracing::warn!(
+                    object = %self.location.shown(path),
+                    "an upload has an id that is too long for a request, so its parts are left to the store's own rule for \
+                     incomplete uploads"
+                );
+                Ok(())
+            }
             (Backend::Objects(objects), Some(handle)) => {
                 let id = handle.expose().to_owned();
                 let abort = || objects.abort_multipart(path, &id);

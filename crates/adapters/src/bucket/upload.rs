@@ -44,6 +44,10 @@ struct BucketWriter {
     length: u64,
 }
 
+/// The longest id of an upload in bytes. S3's have about 100, and gateways put some state into theirs. The id is a part of
+/// URLs, and the library panics at one that is too long for them.
+pub(super) const LONGEST_HANDLE: usize = 4096;
+
 /// How many bytes the parts of a blob of `length` have.
 pub(super) fn part_bytes(length: u64) -> u64 {
     length.div_ceil(MOST_PARTS).max(SMALLEST_PART)
@@ -67,6 +71,15 @@ pub(super) async fn begin(
             (part_bytes, Some(bucket.repeated("begin the upload of", &path, PATIENCE, create).await?))
         }
     };
+    if let Some(id) = in_parts.as_ref().filter(|id| id.len() > LONGEST_HANDLE) {
+        let told = format!(
+            "the store gave the upload of {} an id of {} bytes, and at most {LONGEST_HANDLE} are taken: a gateway in front of \
+             the store may have made it",
+            bucket.location.shown(&path),
+            id.len()
+        );
+        return Err(StoreError::Fault(told.into()));
+    }
     // In Azure the parts belong to the path, and an id is not needed.
     let handle = in_parts.as_ref().filter(|id| !id.is_empty()).map(UploadHandle::from_text);
     let writer = BucketWriter {

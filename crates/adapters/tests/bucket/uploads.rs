@@ -1,5 +1,7 @@
 use bytes::Bytes;
 use cloakroom_adapters::bucket::Pool;
+use cloakroom_core::resource::UploadHandle;
+use cloakroom_core::text::chain;
 use cloakroom_storage::stamp::{Installation, Stamp};
 use cloakroom_storage::store::{Begun, BlobStore as _, StoreError};
 use cloakroom_testing::front::Turn;
@@ -19,6 +21,7 @@ pub fn trials() -> Vec<Trial> {
         a_lost_answer_to_a_stamp_is_confirmed,
         more_bytes_than_announced_are_refused,
         an_upload_waits_for_the_memory_of_a_whole_part,
+        an_id_that_no_request_can_have_is_refused_and_never_sent,
     ]
 }
 
@@ -42,6 +45,24 @@ async fn an_upload_is_one_request_or_parts_of_one_size() {
         }
     }
     assert!(behind.gateway.uploads().is_empty());
+}
+
+/// The library panics when it makes a request of it.
+async fn an_id_that_no_request_can_have_is_refused_and_never_sent() {
+    let id = "x".repeat(66_000);
+    let answer = format!(
+        "<InitiateMultipartUploadResult><Bucket>b</Bucket><Key>k</Key><UploadId>{id}</UploadId></InitiateMultipartUploadResult>"
+    );
+    let begins = |line: &str| line.starts_with("POST ") && line.contains("?uploads");
+    let behind =
+        Behind::start(first(usize::MAX, begins, Turn::Answer(200, "application/xml", answer.leak()))).await;
+    let (store, key) = (behind.store(), new_key());
+    let Err(refused) = store.begin(key, None).await else { panic!("an id of 66,000 bytes is taken") };
+    let told = chain(&refused);
+    assert!(matches!(refused, StoreError::Fault(_)), "{told}");
+    assert!(told.contains("an id of 66000 bytes") && !told.contains("xxx"), "{told}");
+    // A row of an earlier version may have it.
+    store.abort(key, Some(&UploadHandle::from_text(id))).await.unwrap();
 }
 
 async fn a_lost_answer_to_a_whole_upload_is_confirmed() {
