@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::{SettingError, SparkConf, keys};
+use cloakroom_core::text::harmless;
 
 /// The newest known Spark version, which is the default.
 pub const NEWEST_SPARK: &str = "4.3.0";
@@ -153,7 +154,8 @@ fn warning_of_image(conf: &SparkConf) -> Option<String> {
     let version = SparkVersion::of_image(image)?;
     (!version.is_at_least(NEWEST.major, NEWEST.minor)).then(|| {
         format!(
-            "the image {image} has Spark {version}, and the objects of Spark {NEWEST} are made for it: set `{}` to {}",
+            "the image {} has Spark {version}, and the objects of Spark {NEWEST} are made for it: set `{}` to {}",
+            harmless(image),
             keys::CLOAKROOM_SPARK_VERSION,
             version.max(OLDEST)
         )

@@ -1,7 +1,7 @@
 //! Reads the files of this machine, and small files from the web.
 
 use std::fs::{self, File, Metadata};
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -100,11 +100,17 @@ fn place(path: &Path) -> PathFacts {
     PathFacts { is_missing, kind }
 }
 
-/// Whether a file begins with the header of an entry, or is an archive without entries.
+/// Whether a file has the record at its end that makes it a zip file. Its beginning may be anything, such as a script that
+/// starts the jar.
 fn is_zip(path: &Path) -> io::Result<bool> {
-    let mut first = Vec::new();
-    File::open(path)?.take(4).read_to_end(&mut first)?;
-    Ok(matches!(first.as_slice(), b"PK\x03\x04" | b"PK\x05\x06"))
+    /// The longest record with the longest comment behind it.
+    const LONGEST_END_BYTES: u64 = 22 + 65_535;
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(LONGEST_END_BYTES)))?;
+    let mut end = Vec::new();
+    file.take(LONGEST_END_BYTES).read_to_end(&mut end)?;
+    Ok(end.windows(4).any(|bytes| bytes == b"PK\x05\x06"))
 }
 
 async fn download(address: &RemoteUri) -> Result<Vec<u8>, String> {

@@ -57,7 +57,7 @@ pub enum Kind {
         size_bytes: u64,
         /// Its time of modification, if the file system has one.
         modified: Option<SystemTime>,
-        /// Whether this process may read it, and then whether it begins as a zip file does. A jar is one.
+        /// Whether this process may read it, and then whether it is a zip file. A jar is one.
         is_zip: Result<bool, Unread>,
     },
     /// A folder.

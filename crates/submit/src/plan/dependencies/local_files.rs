@@ -159,7 +159,7 @@ fn fault(path: &Path, facts: &Facts) -> Option<String> {
 pub(super) fn no_jar(jar: &Path, facts: &Facts) -> Option<String> {
     let why = match facts.kind(jar) {
         Ok(Kind::File { size_bytes: 0, .. }) => "it is empty",
-        Ok(Kind::File { is_zip: Ok(false), .. }) => "it does not begin as a zip file",
+        Ok(Kind::File { is_zip: Ok(false), .. }) => "it is no zip file, or its end is missing",
         _ => return None,
     };
     Some(format!("{} is no jar, because {why}: the JVM will find no class in it", jar.display()))

@@ -65,10 +65,10 @@ impl PlanCase {
         self
     }
 
-    /// A jar begins as a zip file does, and then has the text.
+    /// A jar is a zip file for all that is looked at, and then has the text.
     pub fn with_file(self, name: &str, text: impl AsRef<[u8]>) -> Self {
         let beginning: &[u8] = if Path::new(name).extension().is_some_and(|ending| ending == "jar") {
-            b"PK\x03\x04"
+            b"PK\x05\x06"
         } else {
             b""
         };
