@@ -55,13 +55,13 @@ impl Cli {
     }
 
     /// Reads a command line, or says what is wrong with it and ends the process.
-    pub fn of(arguments: Vec<OsString>) -> Self {
+    pub fn of(arguments: &[OsString]) -> Self {
         let mut command = Self::command().mut_subcommands(|command| command.mut_args(without_empty_variable));
         let is_serve = arguments.get(1).is_some_and(|name| name == "serve");
-        let read = command.try_get_matches_from_mut(&arguments);
+        let read = command.try_get_matches_from_mut(arguments);
         let read = read.and_then(|matches| Self::with_sources(&matches));
         read.unwrap_or_else(|error| {
-            let error = of_variable(error.format(&mut command), &command, &arguments);
+            let error = of_variable(error.format(&mut command), &command, arguments);
             presentable(hinted(error, is_serve)).exit()
         })
     }
