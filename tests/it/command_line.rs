@@ -270,6 +270,12 @@ fn a_bad_value_of_a_variable_is_told_by_its_name() {
     };
     let said = stage(&[]);
     assert!(said.contains("invalid value 'host:1' for 'CLOAKROOM_SERVER'"), "{said}");
+    let secret = process::command()
+        .args(["stage", "-n", "a", "-l", "a=b", "nothing"])
+        .env("CLOAKROOM_SERVER", "http://user:s3cret@h:1/?token=s3cret")
+        .output();
+    let said = stderr(&secret.unwrap());
+    assert!(said.contains("'http://…@h:1/?…' for 'CLOAKROOM_SERVER'") && !said.contains("s3cret"), "{said}");
     for flag in [&["--server", "host:1"][..], &["--server=host:2"]] {
         let said = stage(flag);
         assert!(said.contains("for '--server <URI>'"), "{said}");

@@ -51,7 +51,7 @@ impl SparkVersion {
         let is_registry = folder.contains(['.', ':']) || folder == "localhost";
         let is_known = matches!(name, "spark" | "spark-py" | "spark-r")
             && (matches!(folder, "" | "apache" | "library") || is_registry);
-        let number = tag.split('-').next().filter(|_| is_known)?;
+        let number = tag.strip_prefix('v').unwrap_or(tag).split('-').next().filter(|_| is_known)?;
         Self::parse(number).or_else(|| Self::parse(&format!("{number}.0")))
     }
 
@@ -152,14 +152,18 @@ impl SparkVersion {
 fn warning_of_image(conf: &SparkConf) -> Option<String> {
     let image = conf.get(&keys::DRIVER_CONTAINER_IMAGE).or(conf.get(&keys::CONTAINER_IMAGE))?.trim();
     let version = SparkVersion::of_image(image)?;
-    (!version.is_at_least(NEWEST.major, NEWEST.minor)).then(|| {
-        format!(
-            "the image {} has Spark {version}, and the objects of Spark {NEWEST} are made for it: set `{}` to {}",
-            harmless(image),
-            keys::CLOAKROOM_SPARK_VERSION,
-            version.max(OLDEST)
-        )
-    })
+    if version.is_at_least(NEWEST.major, NEWEST.minor) {
+        return None;
+    }
+    let (image, SparkVersion { major, minor, .. }) = (harmless(image), version);
+    let advice = if version < OLDEST {
+        format!("no Spark before {OLDEST} is known here, so the driver may fail")
+    } else {
+        format!("set `{}` to {version}", keys::CLOAKROOM_SPARK_VERSION)
+    };
+    Some(format!(
+        "the image {image} has Spark {major}.{minor}, and the objects of Spark {NEWEST} are made for it: {advice}"
+    ))
 }
 
 impl fmt::Display for SparkVersion {
@@ -194,8 +198,8 @@ mod tests {
             ("apache/spark:3.5.1", Some("3.5.1")),
             ("spark:3.5.9-scala2.12-java17-ubuntu", Some("3.5.9")),
             ("docker.io/library/spark:4.0", Some("4.0.0")),
-            ("mirror.example:5000/apache/spark-py:v3.4.0", None),
-            ("mirror.example:5000/apache/spark-py:3.4.0", Some("3.5.0")),
+            ("mirror.example:5000/apache/spark-py:v3.5.1", Some("3.5.1")),
+            ("mirror.example:5000/apache/spark-py:3.4.0", Some("fail")),
             ("registry.example/spark:3.5.3@sha256:0123", Some("3.5.3")),
             ("apache/spark:4.3.0", None),
             ("apache/spark:5.0.0", None),

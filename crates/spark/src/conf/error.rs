@@ -62,8 +62,18 @@ fn names_token_file(key: &str) -> bool {
     key.ends_with("TokenFile")
 }
 
-/// Removes user name and password from a URL. If the value has an `@` further back, more than these is removed.
+/// Removes user name, password and query from a URL: a query may be a signature. If the value has an `@` further back, more
+/// than these is removed.
 pub fn without_userinfo(value: &str) -> Cow<'_, str> {
+    match value.split_once('?') {
+        Some((url, _)) if url.contains("://") && !value.contains(',') => {
+            format!("{}?…", without_user(url)).into()
+        }
+        _ => without_user(value),
+    }
+}
+
+fn without_user(value: &str) -> Cow<'_, str> {
     let Some((before, after)) = value.rsplit_once('@') else { return value.into() };
     if let Some((scheme, _)) = before.split_once("://") {
         return format!("{scheme}://…@{after}").into();

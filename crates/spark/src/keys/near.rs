@@ -7,10 +7,13 @@ use super::{entries, is_placeholder, known, own};
 /// How many letters of a mistyped key may be wrong, missing, swapped or superfluous.
 const LETTERS: usize = 2;
 
+/// The longest key in bytes that is looked at. No key is nearly as long.
+const LONGEST: usize = 200;
+
 /// The probably intended key, if neither Spark nor this program knows `key`. A family has its name or its prefix.
 #[must_use]
 pub fn near_miss(key: &str) -> Option<&'static str> {
-    if known::is_known(key) {
+    if key.len() > LONGEST || known::is_known(key) {
         return None;
     }
     by_guides(key)
@@ -120,6 +123,10 @@ fn few_letters(one: &str, other: &str) -> Option<usize> {
 
 /// Whether few letters may differ, by how often each letter is there. The true number takes a hundred times as long.
 fn may_be_near(one: &str, other: &str) -> bool {
+    // A letter has at most four bytes.
+    if one.len().abs_diff(other.len()) > 4 * LETTERS {
+        return false;
+    }
     let mut surplus = [0_i32; 128];
     for (text, step) in [(one, 1), (other, -1)] {
         text.chars().for_each(|letter| surplus[letter as usize % surplus.len()] += step);

@@ -28,7 +28,23 @@ pub(super) fn check(conf: &SparkConf) -> Result<(), SettingError> {
 
 /// Warnings about settings with which an application is likely to fail in its pods.
 pub(super) fn warnings(conf: &SparkConf) -> impl Iterator<Item = String> {
-    small_heap(conf).into_iter().chain(shuffle_service(conf))
+    unit_of_no_jvm(conf).into_iter().chain(small_heap(conf)).chain(shuffle_service(conf))
+}
+
+/// Spark reads more units than the JVM, to which the driver passes the text on (`-Xmx512mb`).
+fn unit_of_no_jvm(conf: &SparkConf) -> Option<String> {
+    let key = keys::DRIVER_MEMORY;
+    conf.read(&key).ok()??;
+    let text = conf.get(&key)?.trim();
+    let number = text.trim_end_matches(|letter: char| !letter.is_ascii_digit());
+    let unit = &text[number.len()..];
+    let is_of_jvm = unit.len() == 1 && "kmgtKMGT".contains(unit);
+    (!is_of_jvm).then(|| {
+        format!(
+            "`{key}` is {text}: the driver's JVM does not start with this unit, because it reads only k, m, g and t: write \
+             512m, for example"
+        )
+    })
 }
 
 /// The JVM keeps a part of the heap for itself, how much depends on its collector, and Spark wants 450 MiB of the rest
@@ -36,9 +52,10 @@ pub(super) fn warnings(conf: &SparkConf) -> impl Iterator<Item = String> {
 fn small_heap(conf: &SparkConf) -> Option<String> {
     const ENOUGH_MEBIBYTES: u64 = 512;
     let key = keys::DRIVER_MEMORY;
-    let heap = conf.read(&key).ok()?.filter(|heap| *heap < ENOUGH_MEBIBYTES)?;
+    conf.read(&key).ok()?.filter(|heap| *heap < ENOUGH_MEBIBYTES)?;
+    let heap = conf.get(&key)?.trim();
     Some(format!(
-        "`{key}` is {heap} MiB: a driver ends at once if Spark finds less than 450 MiB in it, and the JVM needs a part for \
+        "`{key}` is {heap}: a driver ends at once if Spark finds less than 450 MiB in it, and the JVM needs a part for \
          itself: give it {ENOUGH_MEBIBYTES}m or more"
     ))
 }
@@ -106,6 +123,26 @@ mod tests {
             assert!(warning.is_none_or(|text| text.contains("Leave it out")), "{value}");
         }
         assert_eq!(warnings(&SparkConf::default()).next(), None);
+    }
+
+    #[test]
+    fn a_unit_that_the_jvm_does_not_read_is_warned_of() {
+        for (value, is_warned_of) in [
+            ("1024mb", true),
+            ("1GiB", true),
+            ("1Gi", true),
+            ("1p", true),
+            ("1073741824b", true),
+            ("1g", false),
+            (" 2G ", false),
+        ] {
+            let warning = warnings(&conf(&keys::DRIVER_MEMORY, value)).next();
+            assert_eq!(
+                warning.is_some_and(|text| text.contains("only k, m, g and t")),
+                is_warned_of,
+                "{value}"
+            );
+        }
     }
 
     #[test]

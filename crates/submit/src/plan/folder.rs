@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use super::facts::{Facts, Unread};
 use super::machine::Machine;
+use cloakroom_spark::uri::UriError;
 use cloakroom_spark::version::SparkVersion;
-use cloakroom_spark::{SettingError, SparkConf};
+use cloakroom_spark::{DependencyUri, SettingError, SparkConf};
 
 /// A regular file of a folder.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,6 +54,9 @@ pub(super) fn read_file(
         return Err(
             conf.refuse(key, "give the path of a file of the submitting machine, or leave the key out")
         );
+    }
+    if let Err(error @ UriError::OfWindows { .. }) = DependencyUri::parse(path) {
+        return Err(conf.refuse(key, error.to_string()));
     }
     let bytes = machine.read(path).map_err(|error| conf.refuse(key, unreadable(&error)))?;
     Ok(bytes.to_vec())

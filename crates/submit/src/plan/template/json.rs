@@ -17,21 +17,47 @@ const MAX_DEPTH: usize = 100;
 /// Whether Spark's library takes a text for JSON: by its first character, whatever the file is called
 /// (`Serialization.unmarshal`).
 pub(super) fn is_json(text: &str) -> bool {
-    text.trim_start().starts_with('{')
+    // As Java's `Character.isWhitespace`, which leaves out the no-break spaces.
+    let is_blank =
+        |letter: char| letter.is_whitespace() && !matches!(letter, '\u{a0}' | '\u{2007}' | '\u{202f}');
+    text.trim_start_matches(is_blank).starts_with('{')
 }
 
 /// Reads the first value of the text. Like Spark's library, it does not look at what follows.
 pub(super) fn parse(text: &str) -> Result<Node, String> {
     let unreadable = |problem: &dyn fmt::Display| {
         format!(
-            "it begins with `{{`, so it is JSON for Spark, without comments and trailing commas, and it cannot be read: \
-             {problem}"
+            "it begins with `{{`, so it is JSON, which has no comments and no trailing commas, and it cannot be read: {problem}"
         )
     };
+    if let Some(line) = line_of_depth(text) {
+        return Err(unreadable(&format!("in line {line} a value is in more than {MAX_DEPTH} others")));
+    }
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
     let document = values.next().ok_or_else(|| unreadable(&"nothing is there"))?;
     let document = document.map_err(|error| unreadable(&error))?.get();
-    Document::new(text).node(document, 0).map_err(|problem| unreadable(&problem))
+    Document::new(text).node(document).map_err(|problem| unreadable(&problem))
+}
+
+/// The line in which values are too deep in each other. It is looked for first, because reading goes over the text once for
+/// each level.
+fn line_of_depth(text: &str) -> Option<usize> {
+    let (mut depth, mut line, mut is_quoted, mut is_escaped) = (0_usize, 1, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_quoted => is_escaped = true,
+            b'"' => is_quoted = !is_quoted,
+            b'\n' => line += 1,
+            b'[' | b'{' if !is_quoted => depth += 1,
+            b']' | b'}' if !is_quoted => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > MAX_DEPTH {
+            return Some(line);
+        }
+    }
+    None
 }
 
 /// The text of a document, and where its lines end.
@@ -52,22 +78,19 @@ impl<'t> Document<'t> {
     }
 
     /// The value that `raw`, a part of the text, is.
-    fn node(&self, raw: &'t str, depth: usize) -> Result<Node, String> {
+    fn node(&self, raw: &'t str) -> Result<Node, String> {
         let line = self.line(raw);
         let wrong = |error: serde_json::Error| format!("the value in line {line} is wrong: {error}");
-        if depth > MAX_DEPTH {
-            return Err(format!("the value in line {line} is in more than {MAX_DEPTH} others"));
-        }
         let kind = if raw.starts_with('"') {
             Kind::Scalar(Scalar::Text(serde_json::from_str(raw).map_err(wrong)?))
         } else if raw.starts_with('[') {
             let items: Vec<&RawValue> = serde_json::from_str(raw).map_err(wrong)?;
-            let nodes = items.into_iter().map(|item| self.node(item.get(), depth + 1));
+            let nodes = items.into_iter().map(|item| self.node(item.get()));
             Kind::List(nodes.collect::<Result<_, _>>()?)
         } else if raw.starts_with('{') {
             let Entries(entries) = serde_json::from_str(raw).map_err(wrong)?;
             self.refuse_repeated(&entries)?;
-            let nodes = entries.into_iter().map(|(key, value)| Ok((key, self.node(value.get(), depth + 1)?)));
+            let nodes = entries.into_iter().map(|(key, value)| Ok((key, self.node(value.get())?)));
             Kind::Map(nodes.collect::<Result<_, String>>()?)
         } else {
             Kind::Scalar(Scalar::in_json(raw))

@@ -149,6 +149,10 @@ fn what_kubernetes_cannot_have_there_is_refused_with_its_place() {
             "priority: 99999999999",
             "`spec.priority` in line 2 is `99999999999`: it must be a number of 32 bits",
         ),
+        (
+            "terminationGracePeriodSeconds: 1e400",
+            "`spec.terminationGracePeriodSeconds` in line 2 is `1e400`: it must be a whole number",
+        ),
         ("priority: ~", "`spec.priority` in line 2 is `~`: it must be a whole number"),
         ("hostname: [a]", "`spec.hostname` in line 2 is a list: it must be a text"),
         ("nodeSelector: ~", "`spec.nodeSelector` in line 2 is `~`: it must be a map"),
@@ -209,13 +213,13 @@ fn what_begins_with_a_brace_is_json_and_nothing_else() {
     ] {
         let refused = pod(text).unwrap_err();
         assert!(
-            refused.starts_with("it begins with `{`, so it is JSON for Spark, without comments"),
+            refused.starts_with("it begins with `{`, so it is JSON, which has no comments"),
             "{text}: {refused}"
         );
     }
     let deep = format!("{{\"spec\": {}{}}}", "[".repeat(100_000), "]".repeat(100_000));
     let refused = pod(&deep).unwrap_err();
-    assert!(refused.ends_with("is in more than 100 others"), "{refused}");
+    assert!(refused.ends_with("in line 1 a value is in more than 100 others"), "{refused}");
     let twice = pod("{\"spec\": {\"a\": 1,\n\"a\": 2}}").unwrap_err();
     assert!(twice.contains("the key `a` is there twice in one map, the second time in line 2"), "{twice}");
 }

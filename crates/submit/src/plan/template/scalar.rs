@@ -22,6 +22,9 @@ pub(super) enum Scalar {
 /// The type that a value must have, as an error message names it.
 pub(super) type Wrong = &'static str;
 
+/// 2⁶³, from which on a number is no `long` of Java.
+const LONGS_END: f64 = 9_223_372_036_854_775_808.0;
+
 const WHOLE: Wrong = "it must be a whole number";
 const BOOLEAN: Wrong = "it must be true or false";
 
@@ -84,14 +87,17 @@ impl Scalar {
     /// The value of a field for whole numbers. It is `None` for null and for an empty text.
     #[expect(
         clippy::cast_possible_truncation,
-        reason = "Java cuts a number off, and casts saturate as Java's do"
+        reason = "Java cuts a fraction off, and the number is in range"
     )]
     pub fn whole(&self) -> Result<Option<i64>, Wrong> {
         match self {
             Self::Null => Ok(None),
             Self::Boolean(_) => Err(WHOLE),
             Self::Whole(text) => number(text).map(Some),
-            Self::Fraction(text) => text.parse().map(|value: f64| Some(value as i64)).map_err(|_| WHOLE),
+            Self::Fraction(text) => {
+                let value = text.parse::<f64>().ok().filter(|value| value.abs() < LONGS_END);
+                value.map(|value| Some(value as i64)).ok_or(WHOLE)
+            }
             Self::Text(text) => match text.trim() {
                 "" | "null" => Ok(None),
                 text => number(text).map(Some),
