@@ -98,8 +98,8 @@ pub fn nearest_own(key: &str) -> &'static str {
     names.min_by_key(|name| damerau_levenshtein(name, key)).unwrap_or_default()
 }
 
-/// How many letters differ; `None` if more than [`LETTERS`] do, or if the parts of the keys do not match. A part in capitals matches any text, and so
-/// does the rest after a dot at the end.
+/// How many letters differ; `None` if more than [`LETTERS`] do in one part, or if the parts of the keys do not match. A part
+/// in capitals matches any text, and so does the rest after a dot at the end.
 fn distance(name: &str, key: &str) -> Option<usize> {
     if !name.split('.').any(is_any_text) {
         return few_letters(name, key);

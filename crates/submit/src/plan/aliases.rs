@@ -11,13 +11,12 @@ pub(super) fn apply(conf: &mut SparkConf) -> Result<Vec<String>, SettingError> {
         return Err(unknown(conf, &key));
     }
     let renamed = keys::entries().filter_map(|entry| Some((entry.older_name?, entry.name)));
-    let aliases: Vec<String> = renamed.filter_map(|(old, new)| alias(conf, old, new)).collect();
-    Ok(aliases.into_iter().chain(near_misses(conf)).collect())
+    Ok(renamed.filter_map(|(old, new)| alias(conf, old, new)).collect())
 }
 
 /// A warning for each key that looks mistyped. Spark passes unknown keys on without a message, and the driver ignores
 /// them.
-fn near_misses(conf: &SparkConf) -> Vec<String> {
+pub(super) fn near_misses(conf: &SparkConf) -> Vec<String> {
     let mistyped = conf.iter().filter_map(|(key, _)| Some((key, keys::near_miss(key)?)));
     mistyped.map(|(key, meant)| format!("`{key}` has no effect here; is `{meant}` meant?")).collect()
 }

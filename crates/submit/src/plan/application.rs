@@ -90,6 +90,7 @@ impl<'a> Begun<'a> {
         let machine = Machine { submitter: &request.submitter, facts };
         let (mut conf, resource) = (request.arguments.conf.clone(), &request.arguments.resource);
         let mut warnings = aliases::apply(&mut conf)?;
+        warnings.extend(aliases::near_misses(&conf));
         checks::check(&conf)?;
         warnings.extend(checks::warnings(&conf));
         let (version, warning) = SparkVersion::of(&conf)?;

@@ -263,7 +263,8 @@ fn templates(gathered: Gathered<'_>, answer: Option<Answer>) -> Result<ExternalS
 /// The settings with today's names in place of kubespark's, and warnings.
 fn settings(request: &ExternalRequest) -> Result<(SparkConf, Vec<String>), PlanError> {
     let mut conf = request.conf.clone();
-    let warnings = aliases::apply(&mut conf)?;
+    let mut warnings = aliases::apply(&mut conf)?;
+    warnings.extend(aliases::near_misses(&conf));
     if request.names_containers {
         name_containers(&mut conf)?;
     }

@@ -91,8 +91,9 @@ impl Node {
     }
 }
 
-/// The first line with the beginning of a placeholder, and that beginning.
+/// The first line with the beginning of a placeholder that is not Spark's own, and that beginning.
 fn line_of_placeholder(text: &str) -> Option<(usize, &'static str)> {
+    let text = text.replace("{{APP_ID}}", "").replace("{{EXECUTOR_ID}}", "");
     let signs = |line: &str| ["{{", "{%"].into_iter().find(|sign| line.contains(sign));
     text.lines().enumerate().find_map(|(index, line)| Some((index + 1, signs(line)?)))
 }

@@ -235,4 +235,6 @@ fn a_template_that_was_not_rendered_is_told_as_that() {
         assert!(refused.starts_with(line) && refused.contains("render it first"), "{text}: {refused}");
     }
     assert!(pod("metadata: {labels: {a: \"{{APP_ID}}\"}}\nspec: {}").is_ok());
+    let other = pod("metadata: {labels: {a: \"{{APP_ID}}\"}}\nspec: [").unwrap_err();
+    assert!(!other.contains("render"), "{other}");
 }
