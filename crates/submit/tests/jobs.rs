@@ -100,11 +100,9 @@ async fn a_star_at_the_end_means_all_drivers_that_begin_so() {
 
 #[tokio::test]
 async fn what_is_not_there_is_said_and_is_no_failure() {
-    for (text, said) in [
-        ("default:nope-driver", "Application not found."),
-        ("a:b:c", "Application not found."),
-        ("default:zzz*", "No applications found."),
-    ] {
+    for (text, said) in
+        [("default:nope-driver", "Application not found."), ("default:zzz*", "No applications found.")]
+    {
         let server = start();
         let (outcome, lines) = killed(&server, text, None).await;
         assert_eq!(outcome, Ok(()));

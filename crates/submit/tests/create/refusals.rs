@@ -136,8 +136,8 @@ async fn the_namespace_of_the_context_is_hinted_at_where_the_default_one_is_forb
         let ann = Submitter::by(&kubeconfig, Timeouts::default());
         let said = ann.create(&submission("default")).await.unwrap_err().to_string();
         assert!(said.contains("not allowed to create pods in namespace default"), "{said}");
-        let hint = "the kubeconfig's context is for namespace team-a, which no spark-submit follows: give --conf \
-                    spark.kubernetes.namespace=team-a";
+        let hint = "the kubeconfig's context is for namespace team-a, which counts only if no master is \
+                    given: give --namespace team-a if that one is meant";
         assert_eq!(said.contains(hint), is_hinted_at, "{said}");
         assert_eq!(said.contains("the kubeconfig's context is for"), is_hinted_at, "{said}");
     }
