@@ -91,8 +91,10 @@ async fn serve(
         // No request was accepted yet, so there is nothing to finish.
         () = shutdown.requested() => None,
     };
-    let mut replaced = None;
-    if let Some(Started { server, local_admin, place, lock, copies }) = started {
+    // Why the server ends, if nobody asked it to.
+    let mut fault: Option<anyhow::Error> = None;
+    let mut is_replaced = false;
+    if let Some(Started { mut server, local_admin, place, lock, copies }) = started {
         for line in announcement {
             tracing::info!("{line}");
         }
@@ -104,7 +106,7 @@ async fn serve(
             is_finished = edge.finish_transfers() => is_finished,
             lost = place.lost() => {
                 tracing::error!("{lost}");
-                replaced = Some(lost);
+                (fault, is_replaced) = (Some(lost.into()), true);
                 // The requests that met this still get their answers: 503, and not a broken connection.
                 shutdown.request();
                 let shutdown = shutdown.clone();
@@ -112,6 +114,12 @@ async fn serve(
                     tokio::time::sleep(LAST_ANSWERS).await;
                     shutdown.hurry();
                 });
+                edge.finish_transfers().await
+            }
+            ended = server.failed() => {
+                tracing::error!("{ended}");
+                fault = Some(ended.into());
+                shutdown.request();
                 edge.finish_transfers().await
             }
         };
@@ -125,7 +133,7 @@ async fn serve(
             tracing::warn!(
                 "the ledger did not close in time, so there is no last copy of it; it recovers at the next start"
             );
-        } else if let Some(copies) = copies.filter(|_| replaced.is_none()) {
+        } else if let Some(copies) = copies.filter(|_| !is_replaced) {
             copies.make(&shutdown).await;
         }
         drop((local_admin, lock));
@@ -133,5 +141,5 @@ async fn serve(
     // The sockets close last: until here, every request gets an answer.
     edge.close().await;
     tracing::info!("stopped");
-    replaced.map_or(Ok(ExitCode::SUCCESS), |replaced| Err(replaced.into()))
+    fault.map_or(Ok(ExitCode::SUCCESS), Err)
 }

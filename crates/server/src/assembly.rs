@@ -1,11 +1,12 @@
 //! Puts the parts of a server together. The program and the tests do it here, so both have the same server.
 
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
-use crate::cleaner::{Cleaner, Policy, Sweeper};
+use crate::cleaner::{Cleaner, Ended, Policy, Sweeper};
 use crate::http::{Admin, AppState, Edge, Settings, TokenFile};
 use crate::owners::Owners;
 use cloakroom_core::clock::Clock;
@@ -48,7 +49,8 @@ pub struct Parts {
 pub struct Server {
     staging: Staging,
     cleaner: Cleaner,
-    sweeping: JoinHandle<()>,
+    /// `None` once it has ended by a fault.
+    sweeping: Option<JoinHandle<Result<(), Ended>>>,
 }
 
 /// The server could not start.
@@ -87,7 +89,7 @@ impl Server {
         let (cleaner, sweeps) = Cleaner::start(sweeper, parts.cleanup_interval, edge.shutdown().clone())
             .await
             .map_err(StartError::Recovery)?;
-        let sweeping = tokio::spawn(sweeps);
+        let sweeping = Some(tokio::spawn(sweeps));
         let admin = parts.admin_tokens.map(|tokens| Arc::new(Admin { tokens, cleaner: cleaner.clone() }));
         edge.serve(&AppState {
             staging: staging.clone(),
@@ -112,10 +114,25 @@ impl Server {
         &self.cleaner
     }
 
+    /// Waits until a task has ended without which nothing is deleted any more.
+    pub async fn failed(&mut self) -> Ended {
+        let Some(sweeping) = &mut self.sweeping else { return pending().await };
+        let ended = sweeping.await;
+        self.sweeping = None;
+        match ended {
+            // It stops with the server.
+            Ok(Ok(())) => pending().await,
+            Ok(Err(ended)) => ended,
+            Err(_panic) => Ended { task: "the cleaner" },
+        }
+    }
+
     /// Waits for the cleaner, which stops between two sweeps after a shutdown was requested, and closes the ledger. The
     /// next start finishes what is left.
     pub async fn close(self) -> Result<(), NotClosed> {
-        let _ = tokio::time::timeout(STOP_PATIENCE, self.sweeping).await;
+        if let Some(sweeping) = self.sweeping {
+            let _ = tokio::time::timeout(STOP_PATIENCE, sweeping).await;
+        }
         tokio::time::timeout(STOP_PATIENCE, self.staging.close()).await.map_err(|_| NotClosed)
     }
 }

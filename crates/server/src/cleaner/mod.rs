@@ -15,5 +15,5 @@ pub use downloads::Downloads;
 pub use guard::Released;
 pub use identity::{Accepted, ClusterCheck, ClusterState, Identity, NotAccepted};
 pub use judge::{Judge, Judgement};
-pub use run::{Cleaner, LastSweep, Stopped};
+pub use run::{Cleaner, Ended, LastSweep, Stopped};
 pub use sweep::{SweepRequest, Sweeper, Swept};

@@ -10,6 +10,7 @@ use super::{SweepRequest, Sweeper, Swept};
 use crate::shutdown::Shutdown;
 use cloakroom_core::text::chain;
 use cloakroom_storage::AccessError;
+use cloakroom_storage::ledger::LedgerError;
 
 /// The number of requested sweeps that may wait for the one in progress.
 const WAITING: usize = 16;
@@ -41,14 +42,26 @@ type Last = Arc<Mutex<LastSweep>>;
 #[error("the cleaner has stopped, because the server is about to stop")]
 pub struct Stopped;
 
+/// A task without which nothing is deleted any more has ended by a fault. Only a new start helps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{task} stopped by a fault of this program, so nothing would be deleted any more: the server ends, and a new start \
+    helps (please report what the log says before this)"
+)]
+pub struct Ended {
+    /// Its name, with an article.
+    pub task: &'static str,
+}
+
 impl Cleaner {
     /// Makes the first sweep, and returns the handle and the loop of the next ones. The loop sweeps every `interval` until
-    /// the server stops. It logs a sweep that fails, and the next one tries again.
+    /// the server stops. It logs a sweep that fails, and the next one tries again, unless [`ended_task`] finds a reason why
+    /// none can succeed.
     pub async fn start(
         mut sweeper: Sweeper,
         interval: Duration,
         shutdown: Shutdown,
-    ) -> Result<(Self, impl Future<Output = ()> + Send), AccessError> {
+    ) -> Result<(Self, impl Future<Output = Result<(), Ended>> + Send), AccessError> {
         sweeper.limit_reads(interval);
         let swept = sweeper.sweep().await?;
         swept.log();
@@ -82,13 +95,13 @@ async fn sweep_until(
     shutdown: Shutdown,
     mut queue: mpsc::Receiver<Asked>,
     last: Last,
-) {
+) -> Result<(), Ended> {
     loop {
         let asked = tokio::select! {
             () = tokio::time::sleep(interval) => None,
             // Without a handle no request can come, and only the interval counts.
             Some(request) = queue.recv() => Some(request),
-            () = shutdown.requested() => return,
+            () = shutdown.requested() => return Ok(()),
         };
         let (request, answer) = asked.unzip();
         let swept = sweeper.sweep_for(&request.unwrap_or_default()).await;
@@ -98,11 +111,23 @@ async fn sweep_until(
                 tracing::error!(error = %chain(error), "the sweep failed; the next one tries again");
             }
         }
+        let ended = ended_task(&sweeper, swept.as_ref().err()).filter(|_| !shutdown.is_requested());
         *last.lock().unwrap_or_else(PoisonError::into_inner) =
             LastSweep { ended_at: sweeper.now(), swept: swept.as_ref().ok().cloned() };
         if let Some(answer) = answer {
             // The client that asked may have left.
             let _ = answer.send(swept);
         }
+        if let Some(task) = ended {
+            return Err(Ended { task });
+        }
     }
+}
+
+/// All tasks without which nothing is deleted any more, but for the sweeps: the one of them that has ended.
+fn ended_task(sweeper: &Sweeper, failure: Option<&AccessError>) -> Option<&'static str> {
+    if matches!(failure, Some(AccessError::Ledger(LedgerError::Closed))) {
+        return Some("the writer of the ledger");
+    }
+    sweeper.ended_task()
 }

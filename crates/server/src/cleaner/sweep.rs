@@ -182,6 +182,12 @@ impl Sweeper {
         Arc::clone(&self.owners)
     }
 
+    /// The task that a sweep relies on and that has ended.
+    pub(super) fn ended_task(&self) -> Option<&'static str> {
+        let watch = self.owners.has_failed_watch().then_some("a watch of owners");
+        watch.or_else(|| self.staging.ended_task())
+    }
+
     /// The check of the cluster that is asked about owners.
     pub fn identity(&self) -> Identity {
         self.identity.clone()

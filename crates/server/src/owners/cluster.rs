@@ -1,6 +1,7 @@
 //! Finds owners in a Kubernetes cluster, by watches and fresh reads.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -84,6 +85,7 @@ pub struct ClusterOwners {
     clock: Arc<dyn Clock>,
     kinds: Mutex<HashMap<OwnerKind, Followed>>,
     tasks: Mutex<JoinSet<()>>,
+    has_failed_watch: AtomicBool,
 }
 
 /// A kind with its running watches.
@@ -115,7 +117,16 @@ impl ClusterOwners {
     /// Uses the cluster behind `client`. It makes no call before the first owner is needed. `clock` is that of the
     /// cleaner.
     pub fn new(client: Client, settings: ClusterSettings, metrics: Metrics, clock: Arc<dyn Clock>) -> Self {
-        Self { client, settings, metrics, clock, kinds: Mutex::default(), tasks: Mutex::default() }
+        let has_failed_watch = AtomicBool::new(false);
+        Self {
+            client,
+            settings,
+            metrics,
+            clock,
+            kinds: Mutex::default(),
+            tasks: Mutex::default(),
+            has_failed_watch,
+        }
     }
 
     fn new_follower(&self, kind: &OwnerKind) -> Follower {
@@ -143,8 +154,7 @@ impl ClusterOwners {
 
     fn watch(&self, follower: Arc<Follower>) -> Followed {
         let mut tasks = lock(&self.tasks);
-        // Removes the ended tasks from the set, which would otherwise grow.
-        while tasks.try_join_next().is_some() {}
+        self.remove_ended(&mut tasks);
         let mut watches = Vec::new();
         for scope in 0..follower.scopes.len() {
             for source in follower.sources() {
@@ -152,6 +162,15 @@ impl ClusterOwners {
             }
         }
         Followed { follower, watches }
+    }
+
+    /// Removes the ended tasks from the set, which would otherwise grow.
+    fn remove_ended(&self, tasks: &mut JoinSet<()>) {
+        while let Some(ended) = tasks.try_join_next() {
+            if ended.is_err_and(|error| error.is_panic()) {
+                self.has_failed_watch.store(true, Ordering::Relaxed);
+            }
+        }
     }
 
     /// Registers what an upload needs, for as long as the returned value lives.
@@ -284,6 +303,11 @@ impl Owners for ClusterOwners {
         followers.iter().flat_map(|follower| follower.reports()).collect()
     }
 
+    fn has_failed_watch(&self) -> bool {
+        self.remove_ended(&mut lock(&self.tasks));
+        self.has_failed_watch.load(Ordering::Relaxed)
+    }
+
     fn limits(&self) -> Vec<LimitUse> {
         let kinds = lock(&self.kinds);
         let counts = kinds.values().map(|followed| followed.follower.label_keys());
@@ -294,5 +318,25 @@ impl Owners for ClusterOwners {
             LimitUse::of_counts(Limited::LabelKeys, in_all, MOST_OF_KIND),
             LimitUse::of_counts(Limited::ShareOfLabelKeys, of_namespace, MOST_OF_NAMESPACE),
         ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cloakroom_core::clock::SystemClock;
+
+    #[tokio::test]
+    async fn a_watch_that_panics_is_not_forgotten() {
+        let client = Client::try_from(kube::Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
+        let clock = Arc::new(SystemClock::new());
+        let owners = ClusterOwners::new(client, ClusterSettings::default(), Metrics::new(), clock);
+        for (panics, is_known) in [(false, false), (true, true), (false, true)] {
+            let task = lock(&owners.tasks).spawn(async move { assert!(!panics) });
+            while !task.is_finished() {
+                tokio::task::yield_now().await;
+            }
+            assert_eq!(owners.has_failed_watch(), is_known);
+        }
     }
 }

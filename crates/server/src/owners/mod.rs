@@ -177,6 +177,11 @@ pub trait Owners: Send + Sync {
     /// The status of each watch.
     fn watches(&self) -> Vec<WatchReport>;
 
+    /// Whether a watch has ended by a fault of its own.
+    fn has_failed_watch(&self) -> bool {
+        false
+    }
+
     /// How much of the limits for label keys is in use.
     fn limits(&self) -> Vec<LimitUse> {
         Vec::new()

@@ -1,6 +1,7 @@
 //! What goes wrong while sweeps delete orphans: the clock, the disk, the ledger, the end of the process.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use cloakroom_core::protocol::v1::Ticket;
@@ -89,6 +90,22 @@ impl Scripted {
             assert_eq!((row.life(), &row.data.owner), (listed.life, &*listed.owner), "{what}");
         }
     }
+}
+
+#[tokio::test]
+async fn whatever_ends_all_deletions_ends_the_server() {
+    for (fault, task) in [(Fault::Panic, "the cleaner"), (Fault::Ended, "the writer of the ledger")] {
+        let mut server = Scripted::start().await;
+        server.app.faults.set(Step::LedgerTerm, fault);
+        server.app.broken_sweep().await;
+        assert_eq!(server.app.failed().await.task, task);
+        // It ends as at a signal.
+        assert!(server.app.stop().await);
+    }
+    let mut server = Scripted::start().await;
+    server.owners.has_failed_watch.store(true, Ordering::Relaxed);
+    server.app.sweep().await;
+    assert_eq!(server.app.failed().await.task, "a watch of owners");
 }
 
 #[tokio::test]

@@ -106,7 +106,7 @@ pub struct Limits {
 #[derive(Clone)]
 pub struct Staging {
     parts: Arc<Parts>,
-    _tasks: Arc<[AbortOnDropHandle<()>; 2]>,
+    tasks: Arc<[(&'static str, AbortOnDropHandle<()>); 2]>,
 }
 
 struct Parts {
@@ -172,8 +172,14 @@ impl Staging {
         let parts = Arc::new(parts);
         let renewal = tokio::spawn(lease::keep_renewing(Arc::downgrade(&parts)));
         let stamping = tokio::spawn(claim::keep_stamping(Arc::downgrade(&parts)));
-        let tasks = [renewal, stamping].map(AbortOnDropHandle::new);
-        Ok(Self { parts, _tasks: Arc::new(tasks) })
+        let tasks = [("the renewal of leases", renewal), ("the stamps", stamping)];
+        let tasks = tasks.map(|(name, task)| (name, AbortOnDropHandle::new(task)));
+        Ok(Self { parts, tasks: Arc::new(tasks) })
+    }
+
+    /// The task in the background that has ended. None ends by itself.
+    pub fn ended_task(&self) -> Option<&'static str> {
+        self.tasks.iter().find(|(_, task)| task.is_finished()).map(|(name, _)| *name)
     }
 
     /// The present term of the cleaner, in which it may delete; `None` if another server has the term.

@@ -13,7 +13,7 @@ use cloakroom_core::protocol::problem::Problem;
 use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_core::resource::{OwnerKinds, Ready, Resource, ResourceId};
 use cloakroom_server::assembly::{Parts, Server};
-use cloakroom_server::cleaner::{Cleaner, Policy, SweepRequest, Swept};
+use cloakroom_server::cleaner::{Cleaner, Ended, Policy, SweepRequest, Swept};
 use cloakroom_server::http::{
     self, Connections, Edge, Lifetimes, Listener, PaceLimits, Serves, Settings, TokenFile, TrustedProxies,
     UploadAuth,
@@ -26,11 +26,12 @@ use cloakroom_storage::store::Storage;
 use cloakroom_storage::{AccessError, CapacityLimits, Limits, Recovered, Staging, StraysGo};
 use cloakroom_testing::clock::ManualClock;
 use cloakroom_testing::logs;
-use cloakroom_testing::wait::until_true;
+use cloakroom_testing::wait::{BOUND, until_true};
 use reqwest::{Client, RequestBuilder, Response};
 use sqlx::Connection as _;
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 use super::faults::{Faults, FaultyStore};
 use super::faulty_ledger::FaultyLedger;
@@ -248,6 +249,12 @@ impl TestApp {
         finished
     }
 
+    /// Waits until the server says that it cannot go on.
+    pub async fn failed(&mut self) -> Ended {
+        let (_, server) = self.serving.as_mut().expect("it serves");
+        timeout(BOUND, server.failed()).await.expect("the server notices that it cannot go on")
+    }
+
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
@@ -303,6 +310,12 @@ impl TestApp {
 
     pub async fn try_sweep(&self) -> Result<Swept, AccessError> {
         self.cleaner.sweep(SweepRequest::default()).await.unwrap()
+    }
+
+    /// Asks for a sweep that ends no more.
+    pub async fn broken_sweep(&self) {
+        // The answer is an error, or none comes.
+        let _ = self.cleaner.sweep(SweepRequest::default()).await;
     }
 
     /// What `cloakroom clean --strays` asks for.

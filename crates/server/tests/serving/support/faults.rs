@@ -105,6 +105,10 @@ pub enum Fault {
     ReadOnly,
     /// It is not done, because the store, or the ledger, does not answer.
     Away,
+    /// It is not done, because what does it has ended.
+    Ended,
+    /// It panics.
+    Panic,
 }
 
 /// Which steps are at fault. Clones share the plan.
@@ -194,18 +198,24 @@ impl Faults {
 
     fn ledger_before(&self, step: Step) -> Result<(), LedgerError> {
         match self.at(step) {
-            Some(Fault::FailBefore) => Err(LedgerError::Closed),
+            Some(Fault::FailBefore) => Err(LedgerError::Database(Arc::new(lost()))),
             Some(Fault::Full | Fault::FullButForTheReserve) => Err(LedgerError::Full),
             Some(Fault::ReadOnly) => {
                 Err(LedgerError::NotWritable(Arc::new(std::io::Error::other("the disk is read-only"))))
             }
             Some(Fault::Away) => Err(LedgerError::Unavailable(Arc::new(std::io::Error::other("locked")))),
+            Some(Fault::Ended) => Err(LedgerError::Closed),
+            Some(Fault::Panic) => panic!("injected"),
             _ => Ok(()),
         }
     }
 
     fn ledger_after<T>(&self, step: Step, done: T) -> Result<T, LedgerError> {
-        if self.at(step) == Some(Fault::FailAfter) { Err(LedgerError::Closed) } else { Ok(done) }
+        if self.at(step) == Some(Fault::FailAfter) {
+            Err(LedgerError::Database(Arc::new(lost())))
+        } else {
+            Ok(done)
+        }
     }
 
     fn store_before(&self, step: Step) -> Result<(), StoreError> {

@@ -1,6 +1,7 @@
 //! Owners as a test says that they are.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use async_trait::async_trait;
@@ -30,6 +31,8 @@ pub struct ScriptedOwners {
     script: Mutex<Script>,
     /// Its permits are the fresh reads that are answered; all of them while nothing holds them up.
     answers: Semaphore,
+    /// Whether a watch has ended by a fault.
+    pub has_failed_watch: AtomicBool,
 }
 
 struct Script {
@@ -60,7 +63,11 @@ impl ScriptedOwners {
             cluster: Ok(ClusterIdentity::WithoutUid(NoUid::Missing)),
             next_cluster: None,
         };
-        Arc::new(Self { script: Mutex::new(script), answers: Semaphore::new(Semaphore::MAX_PERMITS) })
+        Arc::new(Self {
+            script: Mutex::new(script),
+            answers: Semaphore::new(Semaphore::MAX_PERMITS),
+            has_failed_watch: AtomicBool::new(false),
+        })
     }
 
     /// From now on all owners are so.
@@ -144,6 +151,10 @@ impl Owners for ScriptedOwners {
 
     async fn cluster(&self) -> ClusterAnswer {
         self.lock().cluster.clone()
+    }
+
+    fn has_failed_watch(&self) -> bool {
+        self.has_failed_watch.load(Ordering::Relaxed)
     }
 
     fn watches(&self) -> Vec<WatchReport> {
