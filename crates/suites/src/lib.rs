@@ -16,7 +16,7 @@ use futures_util::future::LocalBoxFuture;
 use libtest_mimic::Trial;
 
 use ledgers::LEDGERS;
-use stores::STORES;
+use stores::{CEPH, STORES};
 
 /// A rule of a port, on the data of one implementation.
 pub struct Rule<D: 'static> {
@@ -60,7 +60,8 @@ impl<D> Implementation<D> {
 
 /// The tests of all rules, for each store and each ledger.
 pub fn trials() -> Vec<Trial> {
-    let stores = STORES.into_iter().flat_map(|store| store.implementation.trials(store::RULES));
+    let stores =
+        STORES.into_iter().chain([&CEPH]).flat_map(|store| store.implementation.trials(store::RULES));
     let ledgers = LEDGERS.into_iter().flat_map(|ledger| ledger.trials(ledger::RULES.into_iter().flatten()));
     stores.chain(ledgers).collect()
 }

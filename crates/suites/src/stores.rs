@@ -13,18 +13,27 @@ use cloakroom_core::metrics::Metrics;
 use cloakroom_core::resource::BlobKey;
 use cloakroom_storage::store::{BlobStore, LocalDisk as _, MemoryStore, Storage};
 use cloakroom_testing::azurite::{self, Azurite};
+use cloakroom_testing::ceph::Ceph;
 use cloakroom_testing::google_storage::{self, GoogleStorage};
 use cloakroom_testing::hdfs::{self, Hdfs};
 use cloakroom_testing::needs::{missing, skip_unless_all};
-use cloakroom_testing::s3_gateway::{ACCESS_KEY, BUCKET as TEAM, S3Gateway, SECRET_KEY};
+use cloakroom_testing::s3_gateway::{ACCESS_KEY, BUCKET as TEAM, S3Gateway, SECRET_KEY, uploads};
 
 use crate::Implementation;
 
-/// Each store is one line here.
+/// The stores in which whole servers are tried.
 pub const STORES: [&Store; 6] = [&S3, &AZURE, &GOOGLE, &HDFS, &DISK, &MEMORY];
 
 pub static S3: Store = Store {
     implementation: Implementation { name: "s3", needs: S3Gateway::needs, create: || Box::pin(in_s3()) },
+    has_handles: true,
+    needs_handles: true,
+    is_disk: false,
+};
+
+/// It speaks the protocol of S3, and takes longer for each call. So only the rules of the port are tried in it.
+pub static CEPH: Store = Store {
+    implementation: Implementation { name: "ceph", needs: Ceph::needs, create: || Box::pin(in_ceph()) },
     has_handles: true,
     needs_handles: true,
     is_disk: false,
@@ -136,12 +145,33 @@ impl Deref for StoreData {
     }
 }
 
+const KEYS: [(&str, &str); 2] = [("AWS_ACCESS_KEY_ID", ACCESS_KEY), ("AWS_SECRET_ACCESS_KEY", SECRET_KEY)];
+
 async fn in_s3() -> StoreData {
     let gateway = Arc::new(S3Gateway::start().await);
-    let variables = [("AWS_ACCESS_KEY_ID", ACCESS_KEY), ("AWS_SECRET_ACCESS_KEY", SECRET_KEY)];
     let options = BucketOptions { endpoint: Some(gateway.url()), ..BucketOptions::default() };
-    let storage = in_a_bucket(&format!("s3://{TEAM}/some/prefix"), options, &variables);
+    let storage = in_a_bucket(&format!("s3://{TEAM}/some/prefix"), options, &KEYS);
     StoreData { storage, has_uploads: true, uncommitted: Arc::clone(&gateway) as _, _kept: Box::new(()) }
+}
+
+async fn in_ceph() -> StoreData {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let (ceph, number) = (Ceph::shared().await, NEXT.fetch_add(1, Ordering::Relaxed));
+    let options = BucketOptions { endpoint: Some(ceph.url()), ..BucketOptions::default() };
+    let prefix = format!("store-{number}");
+    let storage = in_a_bucket(&format!("s3://{TEAM}/{prefix}"), options, &KEYS);
+    let uncommitted = Arc::new(PrefixOfCeph(ceph, format!("{prefix}%2F")));
+    StoreData { storage, has_uploads: true, uncommitted, _kept: Box::new(()) }
+}
+
+/// The objects of one store of many in one bucket. The prefix is as in a query.
+struct PrefixOfCeph(&'static Ceph, String);
+
+#[async_trait(?Send)]
+impl Uncommitted for PrefixOfCeph {
+    async fn keys(&self) -> Vec<BlobKey> {
+        keys_in(&uploads(&self.0.url(), TEAM, &self.1))
+    }
 }
 
 async fn in_azure() -> StoreData {
@@ -212,9 +242,12 @@ impl Uncommitted for LeftToTheStore {
 #[async_trait(?Send)]
 impl Uncommitted for S3Gateway {
     async fn keys(&self) -> Vec<BlobKey> {
-        let uploads = self.uploads();
-        uploads.iter().map(|key| BlobKey::parse(key.rsplit('/').next().unwrap()).unwrap()).collect()
+        keys_in(&self.uploads())
     }
+}
+
+fn keys_in(paths: &[String]) -> Vec<BlobKey> {
+    paths.iter().map(|path| BlobKey::parse(path.rsplit('/').next().unwrap()).unwrap()).collect()
 }
 
 #[async_trait(?Send)]

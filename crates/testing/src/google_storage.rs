@@ -25,6 +25,8 @@ use crate::tls;
 pub const BUCKET: &str = "the-team.example";
 
 const CONDITION: &str = "x-goog-if-generation-match";
+/// They look like times in microseconds.
+const FIRST_GENERATION: u64 = 1_700_000_000_000_000;
 const GENERATION: HeaderName = HeaderName::from_static("x-goog-generation");
 
 /// The headers that are signed, and the word for a body that is not.
@@ -172,7 +174,9 @@ impl Translator {
         match from.get(CONDITION).map(|generation| generation.to_str().unwrap().parse().unwrap()) {
             Some(0) => drop(into.insert("if-none-match", HeaderValue::from_static("*"))),
             Some(generation) => {
-                let etag = self.generations.lock().unwrap()[&generation].parse().unwrap();
+                // Another generation is one that no object has.
+                let known = self.generations.lock().unwrap().get(&generation).cloned();
+                let etag = known.unwrap_or_else(|| r#""none""#.to_owned()).parse().unwrap();
                 into.insert("if-match", etag);
             }
             None => {}
@@ -184,7 +188,7 @@ impl Translator {
         let mut generations = self.generations.lock().unwrap();
         let known = generations.iter().find(|(_, known)| *known == etag).map(|(generation, _)| *generation);
         known.unwrap_or_else(|| {
-            let next = generations.len() as u64 + 1;
+            let next = FIRST_GENERATION + generations.len() as u64;
             generations.insert(next, etag.to_owned());
             next
         })

@@ -26,6 +26,7 @@ pub mod api_server;
 pub mod azurite;
 pub mod bundles;
 pub mod cable;
+pub mod ceph;
 pub mod checkpoint;
 pub mod child;
 pub mod clock;

@@ -89,25 +89,29 @@ impl S3Gateway {
 
     /// The keys of the uploads in parts that were begun, and neither completed nor aborted.
     pub fn uploads(&self) -> Vec<String> {
-        let answer = Command::new("curl")
-            .args([
-                "--silent",
-                "--show-error",
-                "--fail-with-body",
-                "--aws-sigv4",
-                "aws:amz:us-east-1:s3",
-                "--user",
-            ])
-            .arg(format!("{ACCESS_KEY}:{SECRET_KEY}"))
-            .args(["--header", "x-amz-content-sha256: UNSIGNED-PAYLOAD"])
-            .arg(format!("{}/{}?uploads=", self.url(), self.bucket))
-            .output()
-            .unwrap();
-        let text = String::from_utf8_lossy(&answer.stdout).into_owned();
-        assert!(answer.status.success(), "{text}{}", String::from_utf8_lossy(&answer.stderr));
-        let keys = text.split("<Key>").skip(1).filter_map(|rest| rest.split_once("</Key>"));
-        keys.map(|(key, _)| key.to_owned()).collect()
+        uploads(&self.url(), self.bucket, "")
     }
+}
+
+/// The keys with this prefix of the uploads in parts that were begun, and neither completed nor aborted.
+pub fn uploads(url: &str, bucket: &str, prefix: &str) -> Vec<String> {
+    let text = signed("GET", &format!("{url}/{bucket}?prefix={prefix}&uploads="));
+    let keys = text.split("<Key>").skip(1).filter_map(|rest| rest.split_once("</Key>"));
+    keys.map(|(key, _)| key.to_owned()).collect()
+}
+
+/// The answer to a request that is signed with the keys of these tests.
+pub fn signed(method: &str, url: &str) -> String {
+    let answer = Command::new("curl")
+        .args(["--silent", "--show-error", "--fail-with-body", "--request", method])
+        .args(["--aws-sigv4", "aws:amz:us-east-1:s3", "--user"])
+        .arg(format!("{ACCESS_KEY}:{SECRET_KEY}"))
+        .args(["--header", "x-amz-content-sha256: UNSIGNED-PAYLOAD", url])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&answer.stdout).into_owned();
+    assert!(answer.status.success(), "{text}{}", String::from_utf8_lossy(&answer.stderr));
+    text
 }
 
 fn start(folder: &Path, port: &ReservedPort, certificate: Option<&Pem>) -> Program {

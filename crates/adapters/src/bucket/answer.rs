@@ -152,7 +152,8 @@ impl Refusal {
         let is_unfinished = self.status == StatusCode::REQUEST_TIMEOUT
             || self.status == StatusCode::CONFLICT && !self.is(&LASTING)
             || self.is(&UNFINISHED);
-        self.is_throttling() || self.is_full() || !self.status.is_server_error() && !is_unfinished
+        let is_clear = self.status == StatusCode::NOT_IMPLEMENTED || !self.status.is_server_error();
+        self.is_throttling() || self.is_full() || is_clear && !is_unfinished
     }
 
     fn is_full(&self) -> bool {
@@ -299,6 +300,14 @@ impl Failure {
             Reason::Refused(refusal) => refusal.is_throttling() || !refusal.is_certain(),
             Reason::Unreached(_) | Reason::NoAnswer(_) | Reason::Unclear => true,
         }
+    }
+
+    /// Whether the answer may mean that the store does not know a part of the request.
+    pub fn may_be_unsupported(&self) -> bool {
+        self.refusal().is_some_and(|refusal| {
+            let statuses = [StatusCode::BAD_REQUEST, StatusCode::NOT_IMPLEMENTED];
+            statuses.contains(&refusal.status) && refusal.outcome() != StoreOutcome::Denied
+        })
     }
 
     /// Whether the answer is that the object is shorter than the range that was asked for.

@@ -1,7 +1,7 @@
 //! The calls to a bucket: how long each may take, which ones are repeated, and what is believed.
 
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::answer::{Failure, LATE};
 use super::api::{Api, Objects};
+use super::conditions::Form;
 use super::hdfs::Hdfs;
 use super::upload::LONGEST_HANDLE;
 use super::{Location, Pool};
@@ -91,6 +92,8 @@ pub(super) struct Bucket {
     pub deletions: Option<Box<dyn Deletions>>,
     pub location: Location,
     pub pool: Pool,
+    /// How the store takes an `ETag` in a condition, once a try has found it.
+    pub form: OnceLock<Form>,
     /// How many bytes a blob may have.
     pub largest: u64,
     /// Whether the store is spoken to without TLS.

@@ -5,6 +5,7 @@ mod answer;
 mod api;
 mod azure;
 mod calls;
+mod conditions;
 mod connector;
 mod copies;
 mod download;
@@ -20,7 +21,7 @@ mod stamp;
 mod upload;
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use async_trait::async_trait;
 use cloakroom_core::metrics::Metrics;
@@ -66,6 +67,7 @@ impl BucketStore {
             deletions,
             location,
             pool,
+            form: OnceLock::new(),
             largest,
             is_in_clear,
             succeeded_at: Mutex::default(),

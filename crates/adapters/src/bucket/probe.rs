@@ -3,12 +3,14 @@
 use bytes::BytesMut;
 use cloakroom_storage::store::StoreError;
 use futures_util::TryStreamExt as _;
+use object_store::PutMode;
 use object_store::path::Path;
 
 use super::BucketStore;
 use super::answer::Failure;
 use super::api::Objects;
 use super::calls::{Backend, Bucket, PATIENCE};
+use super::conditions::Found;
 use super::location::Kind;
 
 /// A bucket that cannot be used.
@@ -27,12 +29,29 @@ pub enum ProbeError {
         #[source]
         source: StoreError,
     },
-    /// The store replaces an object that must not be replaced.
+    /// The store writes an object although the condition for that does not hold.
     #[error(
-        "{0} ignores the condition that an object must not exist yet (If-None-Match: *), and without it two servers could use \
-         the same bundles: use a store that checks it"
+        "{store} ignores the condition that {condition}, and without it two servers could use the same bundles: use a store \
+         that checks it"
     )]
-    Condition(String),
+    Ignored {
+        /// The store.
+        store: String,
+        /// The condition, in words and as a header.
+        condition: &'static str,
+    },
+    /// The store takes no conditions.
+    #[error(
+        "{store} takes no writes under a condition (If-None-Match, If-Match), and without them two servers could use the same \
+         bundles: use a store, or a version of it, that has them"
+    )]
+    NoConditions {
+        /// The store.
+        store: String,
+        /// The answer; `None` if the condition held, and the store denied that.
+        #[source]
+        source: Option<StoreError>,
+    },
     /// The store returns other bytes than were written, or does not list them.
     #[error("{0} does not have what was written to it a moment ago: use a store with strong consistency")]
     Consistency(String),
@@ -82,6 +101,10 @@ impl Right {
     }
 }
 
+const IF_NONE_MATCH: &str = "an object must not exist yet (If-None-Match: *)";
+
+const IF_MATCH: &str = "an object must be a certain version (If-Match)";
+
 const TEXT: &str = "cloakroom tries whether this bucket can be used\n";
 
 impl BucketStore {
@@ -107,16 +130,19 @@ impl Probe<'_> {
     async fn run(&self) -> Result<(), ProbeError> {
         let (api, path) = (&self.bucket.api, self.path);
         let create = || api.create(path, TEXT.into());
-        let write = |failed| self.error(Right::Write, failed);
         match self.bucket.repeated("write", path, PATIENCE, create).await {
             // An earlier attempt was done, and its answer got lost.
             Err(failed) if failed.is_conflict() => {}
-            created => drop(created.map_err(write)?),
+            Err(failed) => return Err(self.refused_condition(failed).await),
+            Ok(()) => {}
         }
         match self.bucket.repeated("write", path, PATIENCE, create).await {
-            Ok(()) => return Err(ProbeError::Condition(self.store())),
+            Ok(()) => return Err(self.ignores(IF_NONE_MATCH)),
             Err(failed) if failed.is_conflict() => {}
-            Err(failed) => return Err(write(failed)),
+            Err(failed) => return Err(self.refused_condition(failed).await),
+        }
+        if let Backend::Objects(objects) = &self.bucket.backend {
+            self.replace(&**objects).await?;
         }
         self.read_and_list().await?;
         if let Backend::Objects(objects) = &self.bucket.backend {
@@ -125,6 +151,29 @@ impl Probe<'_> {
         let deleted = self.bucket.repeated("delete", path, PATIENCE, || self.bucket.delete(path)).await;
         deleted.map_err(|failed| self.error(Right::Delete, failed))?;
         self.ask_for_what_is_absent().await
+    }
+
+    async fn replace(&self, objects: &dyn Objects) -> Result<(), ProbeError> {
+        match self.bucket.find_form(objects, self.path, TEXT).await {
+            Ok(Found::Form(_)) => Ok(()),
+            Ok(Found::Ignored) => Err(self.ignores(IF_MATCH)),
+            Ok(Found::NeverHolds) => Err(ProbeError::NoConditions { store: self.store(), source: None }),
+            Err(failed) => Err(self.refused_condition(failed).await),
+        }
+    }
+
+    /// The error if a write under a condition is answered by `failed`: if the store takes the same write without it, it has no
+    /// conditions.
+    async fn refused_condition(&self, failed: Failure) -> ProbeError {
+        if let Backend::Objects(objects) = &self.bucket.backend
+            && failed.may_be_unsupported()
+        {
+            let put = async { objects.put_opts(self.path, TEXT.into(), PutMode::Overwrite.into()).await };
+            if self.bucket.once("write", self.path, PATIENCE, put).await.is_ok() {
+                return ProbeError::NoConditions { store: self.store(), source: Some(failed.into()) };
+            }
+        }
+        self.error(Right::Write, failed)
     }
 
     async fn begin_and_abort(&self, objects: &dyn Objects) -> Result<(), ProbeError> {
@@ -170,6 +219,10 @@ impl Probe<'_> {
 
     fn store(&self) -> String {
         self.bucket.location.to_string()
+    }
+
+    fn ignores(&self, condition: &'static str) -> ProbeError {
+        ProbeError::Ignored { store: self.store(), condition }
     }
 
     fn error(&self, right: Right, failed: Failure) -> ProbeError {

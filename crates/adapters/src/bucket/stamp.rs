@@ -8,6 +8,7 @@ use object_store::{PutMode, UpdateVersion};
 
 use super::api::Answer;
 use super::calls::{Attempts, Backend, Bucket, PATIENCE};
+use super::conditions::Form;
 use super::hdfs;
 
 /// No stamp is longer than this, in bytes.
@@ -48,6 +49,7 @@ async fn versioned(bucket: &Bucket) -> Result<Option<(Stamp, UpdateVersion)>, St
 pub(super) async fn replace(bucket: &Bucket, seen: Option<Stamp>, by: Stamp) -> Result<bool, StoreError> {
     let (path, text) = (bucket.location.stamp(), format!("{by}\n"));
     let (mut attempts, mut was_tried) = (Attempts::default(), false);
+    let mut form = bucket.form.get().copied().unwrap_or(Form::AsGiven);
     loop {
         let (stamp, version) = versioned(bucket).await?.unzip();
         if was_tried && stamp == Some(by) {
@@ -60,7 +62,7 @@ pub(super) async fn replace(bucket: &Bucket, seen: Option<Stamp>, by: Stamp) -> 
             match &bucket.backend {
                 Backend::Files(hdfs) => hdfs::stamp::swap(hdfs, &path, stamp, by).await,
                 Backend::Objects(objects) => {
-                    let mode = version.map_or(PutMode::Create, PutMode::Update);
+                    let mode = version.map_or(PutMode::Create, |version| form.condition(version));
                     objects.put_opts(&path, text.clone().into(), mode.into()).await.map(drop)
                 }
             }
@@ -70,6 +72,10 @@ pub(super) async fn replace(bucket: &Bucket, seen: Option<Stamp>, by: Stamp) -> 
             Ok(()) => return Ok(true),
             // Another server was first, or the answer got lost: the next reading says it.
             Err(failure) if (failure.is_conflict() || failure.is_temporary()) && attempts.another().await => {
+                // Or the bucket was full at the start, so that no try has found the form.
+                if failure.is_conflict() && bucket.form.get().is_none() {
+                    form = form.other();
+                }
             }
             Err(failure) => return Err(failure.into()),
         }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::pedantic, reason = "tests are read for what they check")]
 
 mod clouds;
+mod conditions;
 mod copies;
 mod downloads;
 mod hdfs;
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
         uploads::trials(),
         downloads::trials(),
         refusals::trials(),
+        conditions::trials(),
         copies::trials(),
         clouds::trials(),
         hdfs::trials(),
@@ -47,10 +49,11 @@ fn main() -> ExitCode {
 
 /// A test with a runtime, and with all that a gateway needs.
 fn bucket_trial(name: &str, test: impl AsyncFnOnce() + Send + 'static) -> Trial {
-    trial(name, &S3Gateway::needs(), || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(test());
-    })
+    trial(name, &S3Gateway::needs(), || block_on(test()))
+}
+
+fn block_on(test: impl Future<Output = ()>) {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test);
 }
 
 /// Names tests as the functions that they are.

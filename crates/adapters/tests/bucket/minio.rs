@@ -12,7 +12,7 @@ use cloakroom_testing::s3_gateway::SECRET_KEY;
 use futures_util::TryStreamExt as _;
 use libtest_mimic::Trial;
 
-use super::{POOL_BYTES, download, first, is_blob, new_key, noise, store, upload};
+use super::{POOL_BYTES, block_on, download, first, is_blob, new_key, noise, store, upload};
 use cloakroom_adapters::bucket::{BucketStore, Pool};
 
 const PART: usize = 5 << 20;
@@ -25,10 +25,6 @@ pub fn trials() -> Vec<Trial> {
             block_on(an_upload_that_is_completed_twice_is_confirmed());
         }),
     ]
-}
-
-fn block_on(test: impl Future<Output = ()>) {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test);
 }
 
 async fn behind(script: impl Fn(&str) -> Turn + Send + Sync + 'static) -> (BucketStore, Front, Minio) {
