@@ -9,9 +9,10 @@
 //! - [`reload`]: files that are read again when they change
 //! - [`clock`]: what time it is, as a parameter
 //! - [`metrics`]: what Prometheus is told
-//! - [`host`], [`waiting`]: clients that take turns
+//! - [`client`], [`host`], [`waiting`]: clients that take turns
 //! - [`secret_text`]: tokens, passwords and keys that settings give
 
+pub mod client;
 pub mod clock;
 pub mod host;
 pub mod image;

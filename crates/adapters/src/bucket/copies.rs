@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::path::Path as FilePath;
 
+use cloakroom_core::client::Client;
 use cloakroom_storage::copies::CopyName;
 use cloakroom_storage::store::{Begun, BlobWriter, StoreError};
 use futures_util::TryStreamExt as _;
@@ -23,7 +24,8 @@ impl BucketStore {
             file.metadata().map(|facts| (file, facts.len()))
         };
         let (file, length) = on_disk(open).await?;
-        let Begun { writer, handle } = upload::begin(&self.0, self.copy(name), Some(length)).await?;
+        let Begun { writer, handle } =
+            upload::begin(&self.0, self.copy(name), Some(length), &Client::Server).await?;
         let kept = write(writer, file).await;
         if kept.is_err() {
             // If this fails too, a rule of the bucket removes the parts.
@@ -48,7 +50,8 @@ impl BucketStore {
             let missing = format!("there is no {}", self.0.location.shown(&path));
             return Err(StoreError::Missing(missing.into()));
         };
-        let mut pieces = download::open(&self.0, path, facts.size_bytes, 0..facts.size_bytes).await?;
+        let mut pieces =
+            download::open(&self.0, path, facts.size_bytes, 0..facts.size_bytes, &Client::Server).await?;
         while let Some(piece) = pieces.try_next().await? {
             file = on_disk(move || file.write_all(&piece).map(|()| file)).await?;
         }

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use cloakroom_core::client::Client;
 use cloakroom_storage::store::{BlobStream, StoreError, with_first_piece};
 use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream};
@@ -13,7 +14,7 @@ use tokio::time::timeout;
 use super::answer::{BROKEN, Failure, LATE};
 use super::api::Meta;
 use super::calls::{Attempts, Bucket, PATIENCE};
-use super::pool::Taken;
+use super::pool::Pause;
 
 /// How much memory a connection takes while it is read, and the piece that was read last.
 pub(super) const MEMORY_BYTES: u64 = 512 << 10;
@@ -28,14 +29,18 @@ struct Download {
     left: Range<u64>,
     /// The version of the object that the first answer was about.
     etag: Option<String>,
-    /// The answer that is being read.
-    answer: Option<BoxStream<'static, object_store::Result<Bytes>>>,
+    /// The answer that is being read, while the reader pauses. The pool may take it back if others wait for its memory.
+    answer: Option<Pause<Answer>>,
     /// The attempts since the last piece.
     attempts: Attempts,
     /// Whether there was a piece.
     has_begun: bool,
-    _memory: Taken,
+    /// For whom the memory counts.
+    client: Client,
 }
+
+/// An answer in the making.
+type Answer = BoxStream<'static, object_store::Result<Bytes>>;
 
 /// Opens `range` of a blob; see `BlobStore::open`.
 pub(super) async fn open(
@@ -43,6 +48,7 @@ pub(super) async fn open(
     path: Path,
     size_bytes: u64,
     range: Range<u64>,
+    client: &Client,
 ) -> Result<BlobStream, StoreError> {
     if range.is_empty() {
         let found = bucket.facts(&path).await?.map(|facts| facts.size_bytes);
@@ -60,7 +66,7 @@ pub(super) async fn open(
         answer: None,
         attempts: Attempts::default(),
         has_begun: false,
-        _memory: bucket.pool.take(MEMORY_BYTES).await,
+        client: client.clone(),
     };
     with_first_piece(stream::try_unfold(download, Download::next).boxed()).await
 }
@@ -119,9 +125,12 @@ impl Download {
     /// The next piece of the answer, or of a new one. The time counts while the store is waited for, and not while the reader
     /// pauses.
     async fn piece(&mut self) -> Result<Bytes, NoPiece> {
-        let mut answer = match self.answer.take() {
-            Some(answer) => answer,
-            None => self.ask().await?,
+        let (mut answer, memory) = if let Some(going_on) = self.answer.take().and_then(Pause::end) {
+            going_on
+        } else {
+            let bytes = (self.left.end - self.left.start).min(MEMORY_BYTES);
+            let memory = self.bucket.pool.take(&self.client, bytes).await;
+            (self.ask().await?, memory)
         };
         let path = &self.path;
         let piece = match timeout(PATIENCE, answer.next()).await {
@@ -132,12 +141,16 @@ impl Download {
         if piece.len() as u64 > self.left.end - self.left.start {
             return Err(self.bucket.no_answer(ACTION, path, "sent more bytes than there are").into());
         }
-        self.answer = Some(answer);
+        let pool = &self.bucket.pool;
+        // Without a version it could not go on.
+        let can_go_on = self.etag.is_some();
+        self.answer =
+            Some(if can_go_on { pool.pause_download(answer, memory) } else { pool.keep(answer, memory) });
         Ok(piece)
     }
 
     /// Asks for all that is left.
-    async fn ask(&mut self) -> Result<BoxStream<'static, object_store::Result<Bytes>>, NoPiece> {
+    async fn ask(&mut self) -> Result<Answer, NoPiece> {
         let (bucket, path) = (&self.bucket, &self.path);
         let asked = bucket.api.get(path, Some(self.left.clone()), self.etag.as_deref());
         let found = match bucket.once(ACTION, path, PATIENCE, asked).await {

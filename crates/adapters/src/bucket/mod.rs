@@ -24,7 +24,8 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use async_trait::async_trait;
-use cloakroom_core::metrics::Metrics;
+use cloakroom_core::client::Client;
+use cloakroom_core::metrics::{LimitUse, Metrics};
 use cloakroom_core::resource::{BlobKey, UploadHandle};
 use cloakroom_storage::stamp::Stamp;
 use cloakroom_storage::store::{Begun, BlobFacts, BlobStore, BlobStream, StoreError};
@@ -87,8 +88,8 @@ impl BucketStore {
 
 #[async_trait]
 impl BlobStore for BucketStore {
-    async fn begin(&self, key: BlobKey, length: Option<u64>) -> Result<Begun, StoreError> {
-        upload::begin(&self.0, self.0.path(key), length).await
+    async fn begin(&self, key: BlobKey, length: Option<u64>, client: &Client) -> Result<Begun, StoreError> {
+        upload::begin(&self.0, self.0.path(key), length, client).await
     }
 
     async fn abort(&self, key: BlobKey, handle: Option<&UploadHandle>) -> Result<(), StoreError> {
@@ -96,8 +97,14 @@ impl BlobStore for BucketStore {
         self.delete(key).await
     }
 
-    async fn open(&self, key: BlobKey, size_bytes: u64, range: Range<u64>) -> Result<BlobStream, StoreError> {
-        download::open(&self.0, self.0.path(key), size_bytes, range).await
+    async fn open(
+        &self,
+        key: BlobKey,
+        size_bytes: u64,
+        range: Range<u64>,
+        client: &Client,
+    ) -> Result<BlobStream, StoreError> {
+        download::open(&self.0, self.0.path(key), size_bytes, range, client).await
     }
 
     async fn delete(&self, key: BlobKey) -> Result<(), StoreError> {
@@ -122,5 +129,9 @@ impl BlobStore for BucketStore {
 
     async fn check(&self) -> Result<(), StoreError> {
         self.0.check().await
+    }
+
+    fn memory(&self) -> Option<LimitUse> {
+        Some(self.0.pool.uses())
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use cloakroom_core::client::Client;
 use cloakroom_core::resource::UploadHandle;
 use cloakroom_storage::store::{Begun, BlobWriter, StoreError};
 use object_store::MultipartId;
@@ -42,6 +43,8 @@ struct BucketWriter {
     /// The parts that were sent, in order; `None` if the answer is not there yet.
     sent: Vec<Option<PartId>>,
     length: u64,
+    /// For whom the memory counts.
+    client: Client,
 }
 
 /// The longest id of an upload in bytes. S3's have about 100, and gateways put some state into theirs. The id is a part of
@@ -58,6 +61,7 @@ pub(super) async fn begin(
     bucket: &Arc<Bucket>,
     path: Path,
     length: Option<u64>,
+    client: &Client,
 ) -> Result<Begun, StoreError> {
     let objects = match &bucket.backend {
         Backend::Objects(objects) => Arc::clone(objects),
@@ -92,6 +96,7 @@ pub(super) async fn begin(
         sending: JoinSet::new(),
         sent: Vec::new(),
         length: 0,
+        client: client.clone(),
     };
     Ok(Begun { writer: Box::new(writer), handle })
 }
@@ -172,7 +177,7 @@ impl BlobWriter for BucketWriter {
             }
             let part = match self.part.take() {
                 Some(part) => part,
-                None => self.bucket.pool.part(self.part_bytes).await,
+                None => self.bucket.pool.part(&self.client, self.part_bytes).await,
             };
             let is_full = self.part.insert(part).fill(&mut bytes)?;
             if is_full && let Some(id) = self.in_parts.clone() {

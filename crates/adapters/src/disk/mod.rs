@@ -25,6 +25,7 @@ use futures_util::stream::{self, BoxStream};
 use futures_util::{StreamExt as _, TryStreamExt as _};
 
 use calls::Calls;
+use cloakroom_core::client::Client;
 use cloakroom_core::resource::{BlobKey, UploadHandle};
 use cloakroom_storage::stamp::Stamp;
 use cloakroom_storage::store::{
@@ -75,7 +76,7 @@ impl DiskStore {
 
 #[async_trait]
 impl BlobStore for DiskStore {
-    async fn begin(&self, key: BlobKey, _length: Option<u64>) -> Result<Begun, StoreError> {
+    async fn begin(&self, key: BlobKey, _length: Option<u64>, _client: &Client) -> Result<Begun, StoreError> {
         let shared = self.incoming.clone();
         let writer = self.calls.run(move || DiskWriter::create(key, shared)).await?;
         Ok(Begun { writer: Box::new(writer), handle: None })
@@ -86,7 +87,13 @@ impl BlobStore for DiskStore {
         self.delete(key).await
     }
 
-    async fn open(&self, key: BlobKey, size_bytes: u64, range: Range<u64>) -> Result<BlobStream, StoreError> {
+    async fn open(
+        &self,
+        key: BlobKey,
+        size_bytes: u64,
+        range: Range<u64>,
+        _client: &Client,
+    ) -> Result<BlobStream, StoreError> {
         let blob = DiskBlob::open(key, size_bytes, self.reading.clone()).await?;
         with_first_piece(blob.read(range)).await
     }

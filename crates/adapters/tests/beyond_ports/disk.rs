@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use cloakroom_adapters::disk::{DataDirectory, DiskError, DiskStore};
+use cloakroom_core::client::Client;
 use cloakroom_core::resource::BlobKey;
 use cloakroom_storage::store::{BlobStore as _, LocalDisk as _, StoreError};
 use cloakroom_suites::store::{begin, commit, committed, content, is_there, new_key};
@@ -23,7 +24,7 @@ async fn what_was_opened_stays_readable_when_it_is_deleted() {
     let (store, _folder) = &the_disk();
     let key = new_key();
     commit(store, key, &[Bytes::from_static(b"still here")]).await;
-    let opened = store.open(key, 10, 0..10).await.unwrap();
+    let opened = store.open(key, 10, 0..10, &Client::Server).await.unwrap();
     store.delete(key).await.unwrap();
     assert!(!is_there(store, key).await);
     let pieces: Vec<Bytes> = opened.try_collect().await.unwrap();
@@ -56,14 +57,14 @@ async fn blobs_that_are_open_are_counted_up_to_their_limit() {
     for key in keys {
         commit(store, key, &[Bytes::from_static(b"jars")]).await;
     }
-    let one = store.open(keys[0], 4, 0..4).await.unwrap();
-    let again = store.open(keys[0], 4, 1..4).await.unwrap();
+    let one = store.open(keys[0], 4, 0..4, &Client::Server).await.unwrap();
+    let again = store.open(keys[0], 4, 1..4, &Client::Server).await.unwrap();
     assert_eq!(store.open_blobs(), Some((1, 2)), "one file for one blob");
-    let other = store.open(keys[1], 4, 0..4).await.unwrap();
-    let refused = store.open(keys[2], 4, 0..4).await;
+    let other = store.open(keys[1], 4, 0..4, &Client::Server).await.unwrap();
+    let refused = store.open(keys[2], 4, 0..4, &Client::Server).await;
     assert!(matches!(refused.err(), Some(StoreError::Throttled(_))));
     drop((one, again));
-    assert!(store.open(keys[2], 4, 0..4).await.is_ok());
+    assert!(store.open(keys[2], 4, 0..4, &Client::Server).await.is_ok());
     drop(other);
 }
 
@@ -72,7 +73,10 @@ async fn a_key_takes_bytes_once() {
     let (store, _folder) = &the_disk();
     let key = new_key();
     let mut first = begin(store, key).await;
-    assert!(store.begin(key, None).await.is_err(), "two uploads would write over each other");
+    assert!(
+        store.begin(key, None, &Client::Server).await.is_err(),
+        "two uploads would write over each other"
+    );
     first.write(Bytes::from_static(b"first")).await.unwrap();
     first.commit().await.unwrap();
     assert_eq!(content(store, key).await.unwrap(), "first");
@@ -98,7 +102,7 @@ async fn a_pipe_or_a_link_in_the_place_of_a_blob_is_an_error_at_once() {
     assert!(made.success());
     std::os::unix::fs::symlink(file_of(folder, whole), file_of(folder, link)).unwrap();
     for key in [pipe, link] {
-        assert!(matches!(store.open(key, 5, 0..5).await.err(), Some(StoreError::Fault(_))));
+        assert!(matches!(store.open(key, 5, 0..5, &Client::Server).await.err(), Some(StoreError::Fault(_))));
         assert!(is_there(store, whole).await);
     }
 }

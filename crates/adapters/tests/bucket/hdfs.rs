@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use cloakroom_adapters::bucket::{BucketOptions, BucketStore, Pool};
+use cloakroom_core::client::Client;
 use cloakroom_core::metrics::Metrics;
 use cloakroom_core::resource::BlobKey;
 use cloakroom_core::text::chain;
@@ -164,7 +165,7 @@ async fn uploads_that_pause_keep_no_download_out() {
     assert_stored(&store, key).await;
     let mut paused = Vec::new();
     for _ in 0..3 {
-        let Begun { mut writer, .. } = store.begin(new_key(), None).await.unwrap();
+        let Begun { mut writer, .. } = store.begin(new_key(), None, &Client::Server).await.unwrap();
         writer.write(noise(4)).await.unwrap();
         paused.push(writer);
     }
@@ -290,7 +291,7 @@ async fn leftovers_of_uploads_go_with_a_later_list() {
     let store = store_of(hdfs.namenode(), "left", USER);
     let (old, young) = (new_key(), new_key());
     for key in [old, young] {
-        let Begun { writer, .. } = store.begin(key, None).await.unwrap();
+        let Begun { writer, .. } = store.begin(key, None, &Client::Server).await.unwrap();
         drop(writer);
     }
     let eight_days = Duration::from_secs(8 * 24 * 3600);

@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use cloakroom_adapters::bucket::{BucketOptions, BucketStore, Location, Pool};
+use cloakroom_core::client::Client;
 use cloakroom_core::metrics::Metrics;
 use cloakroom_core::resource::{BlobKey, ResourceId};
 use cloakroom_storage::store::{Begun, BlobStore as _, StoreError};
@@ -155,7 +156,7 @@ async fn upload(
     length: Option<u64>,
     bytes: &Bytes,
 ) -> Result<(), StoreError> {
-    let Begun { mut writer, .. } = store.begin(key, length).await?;
+    let Begun { mut writer, .. } = store.begin(key, length, &Client::Server).await?;
     for piece in bytes.chunks(300_000) {
         writer.write(bytes.slice_ref(piece)).await?;
     }
@@ -163,6 +164,7 @@ async fn upload(
 }
 
 async fn download(store: &BucketStore, key: BlobKey, size_bytes: u64) -> Result<Vec<u8>, StoreError> {
-    let pieces: Vec<Bytes> = store.open(key, size_bytes, 0..size_bytes).await?.try_collect().await?;
+    let pieces: Vec<Bytes> =
+        store.open(key, size_bytes, 0..size_bytes, &Client::Server).await?.try_collect().await?;
     Ok(pieces.concat())
 }

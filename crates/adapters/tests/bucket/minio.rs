@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use cloakroom_core::client::Client;
 use cloakroom_core::metrics::Metrics;
 use cloakroom_storage::store::{Begun, BlobStore as _};
 use cloakroom_testing::front::{Front, Turn};
@@ -47,7 +48,7 @@ async fn it_can_be_used() {
         }
     }
     let aborted = new_key();
-    let Begun { writer, handle } = store.begin(aborted, None).await.unwrap();
+    let Begun { writer, handle } = store.begin(aborted, None, &Client::Server).await.unwrap();
     drop(writer);
     store.abort(aborted, handle.as_ref()).await.unwrap();
     let mut listed: Vec<_> = store.list().map_ok(|(key, _)| key).try_collect().await.unwrap();

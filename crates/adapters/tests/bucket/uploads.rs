@@ -1,5 +1,6 @@
 use bytes::Bytes;
 use cloakroom_adapters::bucket::Pool;
+use cloakroom_core::client::Client;
 use cloakroom_core::resource::UploadHandle;
 use cloakroom_core::text::chain;
 use cloakroom_storage::stamp::{Installation, Stamp};
@@ -57,7 +58,9 @@ async fn an_id_that_no_request_can_have_is_refused_and_never_sent() {
     let behind =
         Behind::start(first(usize::MAX, begins, Turn::Answer(200, "application/xml", answer.leak()))).await;
     let (store, key) = (behind.store(), new_key());
-    let Err(refused) = store.begin(key, None).await else { panic!("an id of 66,000 bytes is taken") };
+    let Err(refused) = store.begin(key, None, &Client::Server).await else {
+        panic!("an id of 66,000 bytes is taken")
+    };
     let told = chain(&refused);
     assert!(matches!(refused, StoreError::Fault(_)), "{told}");
     assert!(told.contains("an id of 66000 bytes") && !told.contains("xxx"), "{told}");
@@ -116,12 +119,13 @@ async fn an_upload_waits_for_the_memory_of_a_whole_part() {
     let behind = Behind::start(|_| Turn::Pass).await;
     let store = behind.store_with(super::SECRET_KEY, Pool::new(POOL_BYTES));
     let mut writers = Vec::new();
-    for _ in 0..POOL_BYTES as usize / PART {
-        let Begun { mut writer, .. } = store.begin(new_key(), None).await.unwrap();
+    // One client leaves a quarter to others.
+    for _ in 0..POOL_BYTES as usize * 3 / 4 / PART {
+        let Begun { mut writer, .. } = store.begin(new_key(), None, &Client::Server).await.unwrap();
         writer.write(Bytes::from_static(b"the first byte of a part")).await.unwrap();
         writers.push(writer);
     }
-    let Begun { writer: mut late, .. } = store.begin(new_key(), None).await.unwrap();
+    let Begun { writer: mut late, .. } = store.begin(new_key(), None, &Client::Server).await.unwrap();
     let mut waiting = Box::pin(late.write(Bytes::from_static(b"one more")));
     assert!(futures_util::poll!(&mut waiting).is_pending());
     writers.pop().unwrap().commit().await.unwrap();

@@ -113,6 +113,8 @@ words! {
         OpenFiles => "open-files",
         /// Bundles that are open for downloads, if the limit of open files is too low for all of them.
         OpenBundles => "open-bundles",
+        /// Memory for transfers to and from a bucket, in bytes.
+        StoreMemory => "store-memory",
         /// Label keys by which the server looks for owners, of the kind that has most.
         LabelKeys => "label-keys",
         /// Reviews at once of tokens that are not known yet.

@@ -9,6 +9,7 @@ use axum::http::{HeaderMap, HeaderValue};
 use super::error::ApiError;
 use super::tokens::TokenFile;
 use cloakroom_cluster::{ReviewError, Reviews, User};
+use cloakroom_core::client::Client;
 use cloakroom_core::host::Host;
 use cloakroom_core::metrics::LimitUse;
 use cloakroom_core::protocol::PROXIED_AUTHORIZATION;
@@ -45,6 +46,15 @@ impl Uploader {
         match self {
             Self::User(user) => Some(user.name()),
             Self::Unnamed | Self::Token(_) => None,
+        }
+    }
+
+    /// Whose turn it is when uploads wait for memory.
+    pub(super) fn client(&self, address: IpAddr) -> Client {
+        match self {
+            Self::Unnamed => Client::Host(address.into()),
+            Self::Token(name) => Client::Holder(Holder::User(Arc::clone(name))),
+            Self::User(user) => Client::Holder(Holder::user(user.name())),
         }
     }
 

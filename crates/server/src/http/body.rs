@@ -158,7 +158,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::http::turns::{Client, Turns};
+    use crate::http::turns::Turns;
+    use cloakroom_core::client::Client;
 
     #[tokio::test]
     async fn a_turn_is_over_when_the_body_is_asked_for() {

@@ -21,6 +21,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
+use cloakroom_core::client::Client;
+
 use super::body::OfConnection;
 use super::error::OfKnownToken;
 use super::head_timer::{Answering, HeadTimer, Receiving};
@@ -33,7 +35,7 @@ use super::seats::Seat;
 use super::socket::{PacedSocket, Reset};
 use super::state::Settings;
 use super::tls::ServerTls;
-use super::turns::{Client, Turns};
+use super::turns::Turns;
 
 /// The most headers of one request, in number and bytes. Browsers behind proxies need fewer.
 const MAX_HEADERS: usize = 100;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use tokio::time::Instant;
 
-use super::turns::Client;
+use cloakroom_core::client::Client;
 use cloakroom_core::resource::Holder;
 
 /// The average time between two refusals that are answered at once.
@@ -53,7 +53,7 @@ impl Refusals {
     fn delay(&self, client: &Client, now: Instant) -> Duration {
         let mut rates = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let due = match client {
-            Client::Host(_) => &mut rates.hosts,
+            Client::Server | Client::Host(_) => &mut rates.hosts,
             Client::Holder(holder) => {
                 rates.holders.retain(|_, due| *due > now);
                 rates.holders.entry(holder.clone()).or_insert(now)

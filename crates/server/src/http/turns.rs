@@ -12,8 +12,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
-use cloakroom_core::host::Host;
-use cloakroom_core::resource::Holder;
+use cloakroom_core::client::Client;
 use cloakroom_core::waiting::WaitingRoom;
 
 /// Turns at once.
@@ -21,16 +20,6 @@ const AT_ONCE: usize = 8;
 
 /// The longest time of a turn.
 const PATIENCE: Duration = Duration::from_millis(2);
-
-/// Who takes a turn.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Client {
-    /// The host that a request comes from, as far as the server knows.
-    Host(Host),
-    /// The namespace or the user of a token that the API server has confirmed. Many of them can have one address, such as
-    /// that of the API server's proxy.
-    Holder(Holder),
-}
 
 /// The turns of one listener. Clones share them.
 #[derive(Clone)]
@@ -164,6 +153,7 @@ mod tests {
     use futures_util::FutureExt as _;
 
     use super::*;
+    use cloakroom_core::resource::Holder;
 
     fn host(last: u8) -> Client {
         Client::Host(IpAddr::from([10, 0, 0, last]).into())

@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use cloakroom_adapters::disk::{DataDirectory, DiskStore};
 use cloakroom_adapters::sqlite::SqliteLedger;
+use cloakroom_core::client::Client;
 use cloakroom_core::resource::{
     BlobKey, Bundle, DeletionReason, Lifetime, Owner, OwnerKind, ResourceId, ResourceSecret,
 };
@@ -83,12 +84,14 @@ impl Remains {
     }
 
     async fn incoming_bytes(&self, id: ResourceId) {
-        let Begun { mut writer, .. } = self.store.begin(BlobKey::of(id), None).await.unwrap();
+        let Begun { mut writer, .. } =
+            self.store.begin(BlobKey::of(id), None, &Client::Server).await.unwrap();
         writer.write(Bytes::from_static(b"bytes")).await.unwrap();
     }
 
     async fn published_bytes(&self, id: ResourceId) {
-        let Begun { mut writer, .. } = self.store.begin(BlobKey::of(id), None).await.unwrap();
+        let Begun { mut writer, .. } =
+            self.store.begin(BlobKey::of(id), None, &Client::Server).await.unwrap();
         writer.write(Bytes::from_static(b"bytes")).await.unwrap();
         writer.commit().await.unwrap();
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use cloakroom_core::client::Client;
 use cloakroom_core::resource::{BlobKey, ResourceId, UploadHandle};
 use cloakroom_server::cleaner::{Policy, Sweeper};
 use cloakroom_server::owners::NoCluster;
@@ -178,7 +179,7 @@ async fn a_cleaner_of_another_term_gives_up_no_upload_and_removes_no_bytes_witho
         let (shared, late, other) = SharedData::two(store).await;
         let another = SharedData::new(store).await.ledger.term().await.unwrap().unwrap();
         let without_row = BlobKey::of(ResourceId::generate(&mut rand::rng()));
-        let mut writer = shared.store.begin(without_row, None).await.unwrap().writer;
+        let mut writer = shared.store.begin(without_row, None, &Client::Server).await.unwrap().writer;
         writer.write(Bytes::from_static(BUNDLE)).await.unwrap();
         writer.commit().await.unwrap();
         let mut upload = late.begins().await.unwrap().unwrap();
@@ -215,7 +216,7 @@ async fn bytes_that_appear_after_their_upload_was_abandoned_are_no_stray() {
     assert_eq!(other.recovers().await, Recovered { uploads: 1, ..Recovered::default() });
     shared.assert_nothing_left("all are abandoned").await;
     for id in ids {
-        let writer = shared.store.begin(BlobKey::of(id), None).await.unwrap().writer;
+        let writer = shared.store.begin(BlobKey::of(id), None, &Client::Server).await.unwrap().writer;
         writer.commit().await.unwrap();
     }
     let term = other.staging.term().await.unwrap().unwrap();

@@ -14,6 +14,7 @@ use super::transfers::Transfer;
 use super::{AccessError, Parts, Staging};
 use crate::ledger::LedgerError;
 use crate::store::{BlobStream, StoreError};
+use cloakroom_core::client::Client;
 use cloakroom_core::resource::{BlobKey, Holder, Ready, Resource, ResourceId};
 use cloakroom_core::text::chain;
 
@@ -32,21 +33,25 @@ pub struct Download {
 
 impl Staging {
     /// Opens a range of the bundle of a resource that [`Staging::find`] has found. Its first bytes are there when this returns.
-    /// It counts as a use only when [`Staging::mark_used`] is called.
+    /// It counts as a use only when [`Staging::mark_used`] is called. `client` waits for memory, if there are no shares.
     pub async fn open_download(
         &self,
         resource: Resource<Ready>,
         range: Range<u64>,
+        client: Client,
     ) -> Result<Download, AccessError> {
         let (id, size_bytes) = (resource.id, resource.data.bundle.size_bytes);
         let holder = Holder::namespace(resource.data.owner.namespace());
+        // Without shares nobody has checked whose the namespace is.
+        let has_shares = self.parts.capacity.has_shares();
+        let client = if has_shares { Client::Holder(holder.clone()) } else { client };
         let transfer = self.parts.transfers.begin_download(id, holder)?;
         let lease = self.parts.leases.new_lease();
         if !self.parts.ledger.hold(id, lease.id()).await? {
             return Err(self.parts.gone_since(&resource).await?.unwrap_or(AccessError::NotFound));
         }
         lease.taken();
-        match self.parts.storage.blobs.open(BlobKey::of(id), size_bytes, range).await {
+        match self.parts.storage.blobs.open(BlobKey::of(id), size_bytes, range, &client).await {
             Ok(bytes) => Ok(Download { resource, bytes, lease, transfer }),
             // It was deleted since it was found, or its bytes were damaged from outside.
             Err(StoreError::Missing(source)) => {

@@ -84,7 +84,7 @@ impl Parts {
         let mut uses = vec![memory];
         uses.extend(self.capacity.uses(taken, space));
         uses.extend(self.transfers.uses());
-        uses.extend(tombstones.into_iter().chain(open));
+        uses.extend(tombstones.into_iter().chain(open).chain(self.storage.blobs.memory()));
         uses
     }
 

@@ -13,6 +13,7 @@ use super::lease::Lease;
 use super::{AccessError, Parts, Staging, UploadError};
 use crate::ledger::{Abandoned, Authority, Completion, PendingResource};
 use crate::store::{Begun, StoreError};
+use cloakroom_core::client::Client;
 use cloakroom_core::metrics::UploadMeasurement;
 use cloakroom_core::resource::{
     BlobKey, Bundle, FileName, Holder, Lifetime, Owner, ResourceId, ResourceSecret,
@@ -30,6 +31,8 @@ pub struct NewUpload {
     pub uploaded_by: Option<String>,
     /// For whom it counts, if there are shares.
     pub holder: Option<Holder>,
+    /// Who waits for memory, if there are no shares.
+    pub client: Client,
 }
 
 /// What must be known before an upload can be acknowledged.
@@ -96,11 +99,9 @@ impl Staging {
         };
         parts.check_size(new.announced_bytes.unwrap_or(0))?;
         let announced_bytes = new.announced_bytes;
-        let beginning = Beginning {
-            id,
-            holder: new.holder.filter(|_| parts.capacity.has_shares()),
-            announced: announced_bytes,
-        };
+        let holder = new.holder.filter(|_| parts.capacity.has_shares());
+        let client = holder.clone().map_or(new.client, Client::Holder);
+        let beginning = Beginning { id, holder, announced: announced_bytes };
         let pending = PendingResource {
             id,
             secret_hash: secret.hash(),
@@ -112,7 +113,7 @@ impl Staging {
         // This task continues if the caller is dropped, because an upload that has begun must be cleaned up. The new
         // `Upload` is then dropped at once, which does that.
         let begun = async move {
-            let progress = parts.begin(&beginning, &pending).await?;
+            let progress = parts.begin(&beginning, &pending, &client).await?;
             let lost = progress.lease.lost();
             let progress = Some(progress);
             Ok(Upload { parts, id, secret, announced_bytes, received_bytes: 0, lost, progress })
@@ -276,11 +277,16 @@ impl Parts {
     }
 
     /// Takes the room, adds the row, and begins the blob, in this order.
-    async fn begin(&self, beginning: &Beginning, pending: &PendingResource) -> Result<Progress, UploadError> {
+    async fn begin(
+        &self,
+        beginning: &Beginning,
+        pending: &PendingResource,
+        client: &Client,
+    ) -> Result<Progress, UploadError> {
         let (id, lease) = (beginning.id, self.leases.new_lease());
         let hold = self.begin_row(beginning, pending, &lease).await?;
         self.own_uploads().insert(id);
-        match self.begin_blob(BlobKey::of(id), beginning.announced, &lease).await {
+        match self.begin_blob(BlobKey::of(id), beginning.announced, client, &lease).await {
             Ok(writer) => Ok(Progress { writer, lease, hold }),
             Err(error) => {
                 self.abandon(id, lease.authority(), Late::Never).await;
@@ -294,10 +300,11 @@ impl Parts {
         &self,
         key: BlobKey,
         length: Option<u64>,
+        client: &Client,
         lease: &Lease,
     ) -> Result<CountedWriter, UploadError> {
         let (id, blobs) = (key.resource(), &self.storage.blobs);
-        let Begun { writer, handle } = blobs.begin(key, length).await?;
+        let Begun { writer, handle } = blobs.begin(key, length, client).await?;
         if let Some(handle) = handle
             && let Err(error) = self.ledger.note_handle(id, lease.id(), handle.clone()).await
         {

@@ -12,6 +12,7 @@ use jiff::Timestamp;
 
 use super::{Begun, BlobFacts, BlobStore, BlobStream, BlobWriter, StoreError, with_first_piece};
 use crate::stamp::Stamp;
+use cloakroom_core::client::Client;
 use cloakroom_core::resource::{BlobKey, UploadHandle};
 
 /// How much is read at a time: little, so that a small blob has more than one piece.
@@ -87,7 +88,7 @@ fn lost(action: &'static str, key: BlobKey, why: &str) -> StoreError {
 
 #[async_trait]
 impl BlobStore for MemoryStore {
-    async fn begin(&self, key: BlobKey, _length: Option<u64>) -> Result<Begun, StoreError> {
+    async fn begin(&self, key: BlobKey, _length: Option<u64>, _client: &Client) -> Result<Begun, StoreError> {
         let mut blobs = self.lock();
         if blobs.arriving.contains_key(&key) || blobs.committed.contains_key(&key) {
             return Err(lost("create", key, "there is a blob of this key"));
@@ -106,7 +107,13 @@ impl BlobStore for MemoryStore {
         Ok(())
     }
 
-    async fn open(&self, key: BlobKey, size_bytes: u64, range: Range<u64>) -> Result<BlobStream, StoreError> {
+    async fn open(
+        &self,
+        key: BlobKey,
+        size_bytes: u64,
+        range: Range<u64>,
+        _client: &Client,
+    ) -> Result<BlobStream, StoreError> {
         let found = self.lock().committed.get(&key).map(Committed::facts);
         let missing = |why: String| StoreError::Missing(format!("cannot open {key}: {why}").into());
         let found = found.ok_or_else(|| missing("there is no such blob".to_owned()))?;

@@ -13,6 +13,8 @@ use futures_util::stream::{self, BoxStream};
 use jiff::Timestamp;
 
 use crate::stamp::Stamp;
+use cloakroom_core::client::Client;
+use cloakroom_core::metrics::LimitUse;
 use cloakroom_core::resource::{BlobKey, UploadHandle};
 
 pub use error::{Cause, StoreError};
@@ -22,8 +24,8 @@ pub use memory::MemoryStore;
 #[async_trait]
 pub trait BlobStore: Send + Sync {
     /// Begins to take the bytes of `key`. `length` is their number, if it is known. The bytes are not visible before
-    /// [`BlobWriter::commit`].
-    async fn begin(&self, key: BlobKey, length: Option<u64>) -> Result<Begun, StoreError>;
+    /// [`BlobWriter::commit`]. The memory that this takes counts for `client`.
+    async fn begin(&self, key: BlobKey, length: Option<u64>, client: &Client) -> Result<Begun, StoreError>;
 
     /// Removes all that an upload left under `key`, committed or not. It succeeds if there is nothing. No writer of
     /// that key may be in use any more. `handle` is the one that [`Self::begin`] returned, if it is known.
@@ -31,8 +33,15 @@ pub trait BlobStore: Send + Sync {
 
     /// Opens `range` of the committed blob of `key`, which has `size_bytes`. When this returns, the first bytes are there. So a
     /// blob that cannot be read is an error here, before anything was promised. A blob that is missing, or that has another
-    /// size, is [`StoreError::Missing`]. If bytes are missing later, the stream ends with an error.
-    async fn open(&self, key: BlobKey, size_bytes: u64, range: Range<u64>) -> Result<BlobStream, StoreError>;
+    /// size, is [`StoreError::Missing`]. If bytes are missing later, the stream ends with an error. The memory
+    /// that this takes counts for `client`.
+    async fn open(
+        &self,
+        key: BlobKey,
+        size_bytes: u64,
+        range: Range<u64>,
+        client: &Client,
+    ) -> Result<BlobStream, StoreError>;
 
     /// Removes the committed blob of `key`. It succeeds if there is none.
     async fn delete(&self, key: BlobKey) -> Result<(), StoreError>;
@@ -51,6 +60,11 @@ pub trait BlobStore: Send + Sync {
 
     /// Checks whether blobs can be read now.
     async fn check(&self) -> Result<(), StoreError>;
+
+    /// How much of the memory for transfers is used; `None` if it has no bound of its own.
+    fn memory(&self) -> Option<LimitUse> {
+        None
+    }
 }
 
 /// What a store knows of a blob without reading it.

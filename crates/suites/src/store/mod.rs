@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, Range};
 
 use bytes::Bytes;
+use cloakroom_core::client::Client;
 use cloakroom_core::resource::{BlobKey, ResourceId};
 use cloakroom_storage::stamp::{Installation, Stamp};
 use cloakroom_storage::store::{Begun, BlobFacts, BlobStore, BlobWriter, StoreError};
@@ -38,7 +39,7 @@ pub fn new_key() -> BlobKey {
 }
 
 pub async fn begin(store: &impl Deref<Target: BlobStore>, key: BlobKey) -> Box<dyn BlobWriter> {
-    store.begin(key, None).await.unwrap().writer
+    store.begin(key, None, &Client::Server).await.unwrap().writer
 }
 
 pub async fn commit(store: &impl Deref<Target: BlobStore>, key: BlobKey, pieces: &[Bytes]) {
@@ -60,7 +61,7 @@ async fn part(
     size_bytes: u64,
     range: Range<u64>,
 ) -> Result<Vec<u8>, StoreError> {
-    let pieces: Vec<Bytes> = store.open(key, size_bytes, range).await?.try_collect().await?;
+    let pieces: Vec<Bytes> = store.open(key, size_bytes, range, &Client::Server).await?.try_collect().await?;
     Ok(pieces.concat())
 }
 
@@ -75,7 +76,8 @@ async fn all_keys(store: &StoreData) -> BTreeSet<BlobKey> {
 
 pub async fn is_there(store: &impl Deref<Target: BlobStore>, key: BlobKey) -> bool {
     let facts = store.facts(key).await.unwrap();
-    let opened = store.open(key, facts.map_or(0, |facts| facts.size_bytes), 0..0).await.err();
+    let opened =
+        store.open(key, facts.map_or(0, |facts| facts.size_bytes), 0..0, &Client::Server).await.err();
     assert_eq!(opened.is_none(), facts.is_some());
     assert!(matches!(opened, None | Some(StoreError::Missing(_))), "{opened:?}");
     facts.is_some()
@@ -121,7 +123,7 @@ async fn an_empty_blob_is_a_blob(store: &StoreData) {
 
 async fn aborting_takes_what_is_arriving_and_what_is_committed_and_nothing_is_success(store: &StoreData) {
     let [nothing, arriving, committed] = [new_key(), new_key(), new_key()];
-    let Begun { mut writer, handle } = store.begin(arriving, Some(4)).await.unwrap();
+    let Begun { mut writer, handle } = store.begin(arriving, Some(4), &Client::Server).await.unwrap();
     writer.write(Bytes::from_static(b"half")).await.unwrap();
     drop(writer);
     commit(store, committed, &[Bytes::from_static(b"whole")]).await;
@@ -135,7 +137,7 @@ async fn aborting_takes_what_is_arriving_and_what_is_committed_and_nothing_is_su
 
 async fn an_aborted_upload_can_not_be_committed(store: &StoreData) {
     let key = new_key();
-    let Begun { mut writer, handle } = store.begin(key, None).await.unwrap();
+    let Begun { mut writer, handle } = store.begin(key, None, &Client::Server).await.unwrap();
     writer.write(Bytes::from_static(b"late")).await.unwrap();
     // Not what a user of the port may do: one that was paused for long does it all the same.
     store.abort(key, handle.as_ref()).await.unwrap();
@@ -149,8 +151,8 @@ async fn an_aborted_upload_can_not_be_committed(store: &StoreData) {
 }
 
 async fn a_handle_is_another_one_for_each_upload(store: &StoreData) {
-    let one = store.begin(new_key(), None).await.unwrap().handle;
-    let other = store.begin(new_key(), None).await.unwrap().handle;
+    let one = store.begin(new_key(), None, &Client::Server).await.unwrap().handle;
+    let other = store.begin(new_key(), None, &Client::Server).await.unwrap().handle;
     assert!(one.is_none() && other.is_none() || one != other, "{one:?} {other:?}");
 }
 
@@ -175,7 +177,7 @@ async fn deleting_leaves_what_is_arriving(store: &StoreData) {
 
 async fn dropped_bytes_are_left_to_abort(store: &StoreData) {
     let key = new_key();
-    let Begun { mut writer, handle } = store.begin(key, None).await.unwrap();
+    let Begun { mut writer, handle } = store.begin(key, None, &Client::Server).await.unwrap();
     writer.write(Bytes::from(vec![0; 1 << 20])).await.unwrap();
     drop(writer);
     assert_eq!(all_keys(store).await.contains(&key), store.has_uploads);
@@ -235,7 +237,7 @@ async fn what_is_not_there_whole_cannot_be_opened(store: &StoreData) {
     commit(store, key, &[Bytes::from_static(b"0123456789")]).await;
     for (key, size_bytes) in [(missing, 10), (missing, 0), (key, 9), (key, 11), (key, 0)] {
         for range in [0..size_bytes, 0..0] {
-            let opened = store.open(key, size_bytes, range.clone()).await;
+            let opened = store.open(key, size_bytes, range.clone(), &Client::Server).await;
             assert!(matches!(opened.err(), Some(StoreError::Missing(_))), "{size_bytes} {range:?}");
         }
     }

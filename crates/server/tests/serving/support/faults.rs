@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use cloakroom_core::client::Client;
 use cloakroom_core::resource::{BlobKey, UploadHandle};
 use cloakroom_storage::ledger::LedgerError;
 use cloakroom_storage::stamp::Stamp;
@@ -262,8 +263,8 @@ impl FaultyStore {
 
 #[async_trait]
 impl BlobStore for FaultyStore {
-    async fn begin(&self, key: BlobKey, length: Option<u64>) -> Result<Begun, StoreError> {
-        let begun = self.faults.of_store(Step::StoreBegin, self.inner.blobs.begin(key, length)).await;
+    async fn begin(&self, key: BlobKey, length: Option<u64>, client: &Client) -> Result<Begun, StoreError> {
+        let begun = self.faults.of_store(Step::StoreBegin, self.inner.blobs.begin(key, length, client)).await;
         let Begun { writer, handle } = begun?;
         Ok(Begun { writer: Box::new(FaultyWriter { inner: writer, faults: self.faults.clone() }), handle })
     }
@@ -273,8 +274,14 @@ impl BlobStore for FaultyStore {
         self.faults.of_store(Step::StoreAbort, self.inner.blobs.abort(key, handle)).await
     }
 
-    async fn open(&self, key: BlobKey, size_bytes: u64, range: Range<u64>) -> Result<BlobStream, StoreError> {
-        self.faults.of_store(Step::StoreOpen, self.inner.blobs.open(key, size_bytes, range)).await
+    async fn open(
+        &self,
+        key: BlobKey,
+        size_bytes: u64,
+        range: Range<u64>,
+        client: &Client,
+    ) -> Result<BlobStream, StoreError> {
+        self.faults.of_store(Step::StoreOpen, self.inner.blobs.open(key, size_bytes, range, client)).await
     }
 
     async fn delete(&self, key: BlobKey) -> Result<(), StoreError> {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use cloakroom_adapters::sqlite::SqliteLedger;
+use cloakroom_core::client::Client;
 use cloakroom_core::metrics::Metrics;
 use cloakroom_core::resource::{
     DeletionReason, Holder, Lifetime, Owner, OwnerKind, Ready, Resource, ResourceId, ResourceSecret,
@@ -205,7 +206,7 @@ pub async fn open_whole(
 ) -> Result<Download, AccessError> {
     let resource = staging.find(id, secret).await?;
     let size_bytes = resource.data.bundle.size_bytes;
-    staging.open_download(resource, 0..size_bytes).await
+    staging.open_download(resource, 0..size_bytes, Client::Server).await
 }
 
 pub async fn read(download: Download) -> Result<Vec<u8>, StoreError> {

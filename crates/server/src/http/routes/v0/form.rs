@@ -5,6 +5,7 @@ use axum::body::Bytes;
 
 use crate::http::error::ApiError;
 use crate::http::routes::LONGEST_SHOWN;
+use cloakroom_core::client::Client;
 use cloakroom_core::protocol::multipart::{Event, MultipartError, PartHeaders};
 use cloakroom_core::protocol::problem::Code;
 use cloakroom_core::protocol::v0::{OWNER_PART, RESOURCES_PART, StagedResourcesOwner};
@@ -20,6 +21,7 @@ pub(super) struct Form {
     staging: Staging,
     uploaded_by: String,
     holder: Option<Holder>,
+    client: Client,
     upload: Option<Upload>,
     owner: Option<Vec<u8>>,
     part: Part,
@@ -35,11 +37,12 @@ enum Part {
 }
 
 impl Form {
-    pub(super) fn new(staging: Staging, uploaded_by: String, holder: Option<Holder>) -> Self {
+    pub(super) fn new(staging: Staging, uploaded_by: String, holder: Option<Holder>, client: Client) -> Self {
         Self {
             staging,
             uploaded_by,
             holder,
+            client,
             upload: None,
             owner: None,
             part: Part::None,
@@ -114,6 +117,7 @@ impl Form {
                     file_name: headers.file_name.and_then(|name| FileName::parse(&name).ok()),
                     uploaded_by: Some(self.uploaded_by.clone()),
                     holder: self.holder.clone(),
+                    client: self.client.clone(),
                 };
                 self.upload = Some(self.staging.begin_upload(new).await?);
                 self.part = Part::Resources;

@@ -91,7 +91,7 @@ async fn stage_for(
     let uploaded_by = uploader.called(address);
     // Before its owner is known, the bundle counts for the user.
     let holder = uploader.user().map(Holder::user);
-    let mut form = Form::new(state.staging.clone(), uploaded_by.clone(), holder);
+    let mut form = Form::new(state.staging.clone(), uploaded_by.clone(), holder, uploader.client(address));
     // The admission must live until the resource is ready or the upload is over.
     let (terms, _admission) = match receive(&mut form, &mut parser, receiver, (&state, uploader)).await {
         Ok(agreed) => agreed,

@@ -156,6 +156,7 @@ async fn take_from(
         file_name,
         uploaded_by: Some(uploaded_by.clone()),
         holder: Some(Holder::namespace(terms.owner.namespace())),
+        client: uploader.client(address),
     };
     let mut upload = state.staging.begin_upload(new).await?;
     if let Err(error) = receive(&mut upload, receiver).await {
