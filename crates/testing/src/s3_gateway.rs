@@ -100,13 +100,14 @@ pub fn uploads(url: &str, bucket: &str, prefix: &str) -> Vec<String> {
     keys.map(|(key, _)| key.to_owned()).collect()
 }
 
-/// The answer to a request that is signed with the keys of these tests.
+/// The answer to a request without a body that is signed with the keys of these tests.
 pub fn signed(method: &str, url: &str) -> String {
     let answer = Command::new("curl")
         .args(["--silent", "--show-error", "--fail-with-body", "--request", method])
         .args(["--aws-sigv4", "aws:amz:us-east-1:s3", "--user"])
         .arg(format!("{ACCESS_KEY}:{SECRET_KEY}"))
         .args(["--header", "x-amz-content-sha256: UNSIGNED-PAYLOAD", url])
+        .args(if method == "PUT" { &["--header", "Content-Length: 0"][..] } else { &[] })
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&answer.stdout).into_owned();

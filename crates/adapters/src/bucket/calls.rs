@@ -1,6 +1,7 @@
 //! The calls to a bucket: how long each may take, which ones are repeated, and what is believed.
 
 use std::future::Future;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -100,6 +101,8 @@ pub(super) struct Bucket {
     pub is_in_clear: bool,
     /// When a call succeeded last.
     pub succeeded_at: Mutex<Option<Instant>>,
+    /// How many objects among the blobs the last listing found that other programs have made.
+    pub foreign: AtomicU64,
 }
 
 /// The attempts of one call.

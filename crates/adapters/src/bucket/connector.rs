@@ -22,6 +22,7 @@ use rustls::{CertificateError, ClientConfig};
 
 use super::answer::{BROKEN, LATE, Reason, Refusal, Trouble};
 use super::calls::PATIENCE;
+use super::names;
 
 /// How much of the body of an error is read.
 const ERROR_BYTES: usize = 16 << 10;
@@ -146,7 +147,11 @@ impl HttpService for Service {
         let (kind, reason) = match self.client.execute(request).await {
             Ok(response) if response.status().is_success() => {
                 count.outcome = Some(StoreOutcome::Ok);
-                return Ok(response);
+                return if matches!(call, StoreCall::List) {
+                    without_foreign_names(response).await
+                } else {
+                    Ok(response)
+                };
             }
             Ok(response) => {
                 let (head, body) = response.into_parts();
@@ -162,6 +167,18 @@ impl HttpService for Service {
         };
         Err(HttpError::new(kind, Trouble { host, reason }))
     }
+}
+
+/// The page with names that the library can read.
+async fn without_foreign_names(page: HttpResponse) -> Result<HttpResponse, HttpError> {
+    let (head, body) = page.into_parts();
+    let bytes = body.bytes().await?;
+    let readable = match std::str::from_utf8(&bytes) {
+        Ok(page) => names::readable(page).into(),
+        // The library says what is wrong with it.
+        Err(_) => bytes.into(),
+    };
+    Ok(HttpResponse::from_parts(head, readable))
 }
 
 /// The first bytes of a body, as far as they come.

@@ -13,6 +13,7 @@ mod google;
 mod hdfs;
 mod listing;
 mod location;
+mod names;
 mod pool;
 mod probe;
 mod s3;
@@ -21,6 +22,7 @@ mod stamp;
 mod upload;
 
 use std::ops::Range;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use async_trait::async_trait;
@@ -72,6 +74,7 @@ impl BucketStore {
             largest,
             is_in_clear,
             succeeded_at: Mutex::default(),
+            foreign: AtomicU64::new(0),
         })))
     }
 

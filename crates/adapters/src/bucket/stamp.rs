@@ -1,15 +1,22 @@
 //! The stamp of a store in a bucket: an object beside the blobs, replaced under a condition.
 
+use std::time::Duration;
+
 use bytes::BytesMut;
 use cloakroom_storage::stamp::Stamp;
 use cloakroom_storage::store::StoreError;
 use futures_util::TryStreamExt as _;
 use object_store::{PutMode, UpdateVersion};
+use tokio::time::sleep;
 
+use super::answer::Failure;
 use super::api::Answer;
 use super::calls::{Attempts, Backend, Bucket, PATIENCE};
 use super::conditions::Form;
 use super::hdfs;
+
+/// How long a momentary absence may last.
+const ASKED_AGAIN_AFTER: Duration = Duration::from_millis(300);
 
 /// No stamp is longer than this, in bytes.
 const LONGEST: u64 = 200;
@@ -28,13 +35,21 @@ async fn versioned(bucket: &Bucket) -> Result<Option<(Stamp, UpdateVersion)>, St
     }
     let unreadable =
         |why| StoreError::Fault(format!("cannot read {}: {why}", bucket.location.shown(&path)).into());
-    let found = bucket.repeated("read", &path, PATIENCE, || async {
-        let Answer { meta, pieces } = bucket.api.get(&path, None, None).await?;
-        let is_short = meta.facts.size_bytes <= LONGEST;
-        let text = if is_short { Some(pieces.try_collect::<BytesMut>().await?) } else { None };
-        Ok((text, meta.version))
-    });
-    match found.await {
+    let found = || {
+        bucket.repeated("read", &path, PATIENCE, || async {
+            let Answer { meta, pieces } = bucket.api.get(&path, None, None).await?;
+            let is_short = meta.facts.size_bytes <= LONGEST;
+            let text = if is_short { Some(pieces.try_collect::<BytesMut>().await?) } else { None };
+            Ok((text, meta.version))
+        })
+    };
+    let mut answered = found().await;
+    if answered.as_ref().is_err_and(Failure::is_absent_object) {
+        // A store without a stamp belongs to no ledger. Before that is concluded, the store is asked once more.
+        sleep(ASKED_AGAIN_AFTER).await;
+        answered = found().await;
+    }
+    match answered {
         Ok((None, _)) => Err(unreadable("it is too long")),
         Ok((Some(text), version)) => {
             let stamp = std::str::from_utf8(&text).ok().and_then(|text| text.parse().ok());

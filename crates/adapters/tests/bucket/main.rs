@@ -7,6 +7,7 @@ mod conditions;
 mod copies;
 mod downloads;
 mod hdfs;
+mod listing;
 mod minio;
 mod refusals;
 mod uploads;
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
         refusals::trials(),
         conditions::trials(),
         copies::trials(),
+        listing::trials(),
         clouds::trials(),
         hdfs::trials(),
         minio::trials(),
