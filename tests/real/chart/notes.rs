@@ -27,6 +27,8 @@ const TOKEN_OF_THE_SECRET: &str = "openssl rand -base64 32 >upload-token";
 const TOKENS_OF_THE_API_SERVER: &str = "Tokens for the API server are taken too";
 const TOKEN_FILE: &str = "CLOAKROOM_UPLOAD_TOKEN_FILE=upload-token";
 
+const WARNING: &str = "WARNING";
+
 const WAYS: &[Way] = &[
     Way {
         files: &["base"],
@@ -94,8 +96,20 @@ const WAYS: &[Way] = &[
         files: &["base"],
         values: &["uploadAuth=none", "service.type=NodePort"],
         says: &["export CLOAKROOM_SERVER=http://NODE:31000\n"],
-        says_not: &[FORWARD, BINDING, TOKEN_OF_THE_SECRET, TOKEN_FILE],
+        says_not: &[FORWARD, BINDING, TOKEN_OF_THE_SECRET, TOKEN_FILE, WARNING],
         pods: Some("http://192.0.2.7:31000"),
+    },
+    Way {
+        files: &["base"],
+        values: &["extraArgs[0]=--upload-auth=none", "securityContext=null", "podSecurityContext=null"],
+        says: &[
+            "WARNING: extraArgs has --upload-auth=none, so the value uploadAuth (kubernetes) does not count",
+            "everybody who reaches the port may upload",
+            "WARNING: securityContext is empty",
+            "WARNING: podSecurityContext is empty",
+        ],
+        says_not: &[],
+        pods: None,
     },
 ];
 
