@@ -354,6 +354,20 @@ fn what_is_wrong_is_said_once_and_nothing_is_created() {
 }
 
 #[test]
+fn the_readme_and_its_picture_show_a_refusal_as_it_is() {
+    let submitter = Submitter::new();
+    let said =
+        stderr(&submitter.submit(&["--driver-memory", "lots", "local:///opt/app.py"]).output().unwrap());
+    let why = said.lines().nth(1).unwrap();
+    let [readme, picture] =
+        ["README.md", "docs/pictures/terminal.svg"].map(|path| std::fs::read_to_string(path).unwrap());
+    assert!(readme.contains(&format!("\n    {why}\n")), "{why}");
+    let lines = picture.lines().filter_map(|line| line.strip_suffix("</text>")?.split_once('>'));
+    let shown: String = lines.map(|(_, text)| text).collect();
+    assert!(shown.ends_with(why), "{why}");
+}
+
+#[test]
 fn a_reader_that_goes_away_is_no_panic() {
     let mut child =
         command().args(["submit", "--help"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
