@@ -166,7 +166,11 @@ impl Queue {
         // If all of them have too much, the first one.
         let Some(next) = self.waiting.get(self.next_one().unwrap_or(0)) else { return Vec::new() };
         let (share, only_own) = (self.share(), !self.may_have(next));
-        let mut missing = next.units.saturating_sub(if only_own { 0 } else { self.free });
+        let mut missing = if only_own {
+            (self.held_by(&next.client) + next.units).saturating_sub(self.most_of_one())
+        } else {
+            next.units.saturating_sub(self.free)
+        };
         let mut ends_upload = next.since.elapsed() >= patience.wait;
         let mut numbers = Vec::new();
         for (number, lent) in &self.lent {
