@@ -55,8 +55,8 @@ pub struct Ended {
 
 impl Cleaner {
     /// Makes the first sweep, and returns the handle and the loop of the next ones. The loop sweeps every `interval` until
-    /// the server stops. It logs a sweep that fails, and the next one tries again, unless [`ended_task`] finds a reason why
-    /// none can succeed.
+    /// the server stops. It logs a sweep that fails, and the next one tries again, unless a task has ended without which none
+    /// can succeed.
     pub async fn start(
         mut sweeper: Sweeper,
         interval: Duration,
