@@ -158,43 +158,50 @@ impl Queue {
         self.held.get(client).copied().unwrap_or(0)
     }
 
-    /// What must be taken back for the next one. Its client's own slow transfers count, too, and of other clients those that have
-    /// more than an equal share.
+    /// What must be taken back for the next one: first from clients that have more than it, then from its own.
     pub fn revoke(&mut self, patience: &Patience) -> Vec<Arc<dyn Revoke>> {
         self.looked_at = Instant::now();
         self.waiting.retain(|waiting| !waiting.answer.is_closed());
         // If all of them have too much, the first one.
         let Some(next) = self.waiting.get(self.next_one().unwrap_or(0)) else { return Vec::new() };
-        let (share, only_own) = (self.share(), !self.may_have(next));
+        let only_own = !self.may_have(next);
         let mut missing = if only_own {
             (self.held_by(&next.client) + next.units).saturating_sub(self.most_of_one())
         } else {
             next.units.saturating_sub(self.free)
         };
+        let (has, share) = (self.held_by(&next.client), self.share_beside(next.units));
         let mut ends_upload = next.since.elapsed() >= patience.wait;
-        let mut numbers = Vec::new();
-        for (number, lent) in &self.lent {
-            let is_own = lent.client == next.client;
-            let is_above = !only_own && self.held_by(&lent.client) > share;
-            let is_slow = match lent.kind {
-                Kind::Download if is_own && lent.taken_at.elapsed() < patience.turn => false,
-                Kind::Download => lent.since.elapsed() >= patience.slow_download,
-                Kind::Upload => ends_upload && lent.since.elapsed() >= patience.slow_upload,
+        let (mut held, mut numbers) = (self.held.clone(), Vec::new());
+        let (own, others): (Vec<_>, Vec<_>) =
+            self.lent.iter().partition(|(_, lent)| lent.client == next.client);
+        let others = others.into_iter().map(|lent| (lent, false)).filter(|_| !only_own);
+        for ((number, lent), is_own) in others.chain(own.into_iter().map(|lent| (lent, true))) {
+            let Some(held) = held.get_mut(&lent.client).filter(|_| missing > 0) else { break };
+            let may = match lent.kind {
+                Kind::Download if is_own => lent.taken_at.elapsed() >= patience.turn,
+                // It loses nothing by that.
+                Kind::Download => *held > has,
+                Kind::Upload => {
+                    ends_upload && lent.since.elapsed() >= patience.slow_upload && (is_own || *held > share)
+                }
             };
-            if missing > 0 && is_slow && (is_own || is_above) {
+            if may && (lent.kind == Kind::Upload || lent.since.elapsed() >= patience.slow_download) {
                 // One at a time.
                 ends_upload &= lent.kind == Kind::Download;
                 missing = missing.saturating_sub(lent.units);
+                *held -= lent.units;
                 numbers.push(*number);
             }
         }
         numbers.iter().filter_map(|number| self.lent.remove(number)).map(|lent| lent.memory).collect()
     }
 
-    /// What each client has if all that have or want something have the same.
-    fn share(&self) -> u32 {
+    /// What each other client has if one gets `units`, and all others that have or want something have the same.
+    fn share_beside(&self, units: u32) -> u32 {
         let clients: HashSet<&Client> =
             self.held.keys().chain(self.waiting.iter().map(|waiting| &waiting.client)).collect();
-        self.all / u32::try_from(clients.len()).unwrap_or(u32::MAX).max(1)
+        let others = u32::try_from(clients.len()).unwrap_or(u32::MAX).saturating_sub(1).max(1);
+        self.all.saturating_sub(units) / others
     }
 }

@@ -115,6 +115,18 @@ async fn slow_downloads_of_a_client_with_more_than_its_share_give_way() {
 }
 
 #[tokio::test]
+async fn a_part_that_is_larger_than_an_equal_share_is_not_kept_out_by_slow_downloads() {
+    let pool = Pool::with_patience(12 * DOWNLOAD, NONE);
+    let downloads = [1, 2].map(|client| [1, 2, 3, 4].map(|_| client)).concat();
+    let held: Vec<_> = downloads
+        .into_iter()
+        .map(|client| pool.pause_download((), take(&pool, client, DOWNLOAD).now_or_never().unwrap()))
+        .collect();
+    let _part = timeout(Duration::from_secs(10), pool.part(&host(3), PART)).await.unwrap();
+    assert_eq!(held.iter().filter(|held| held.with(|()| ()).is_some()).count(), 2);
+}
+
+#[tokio::test]
 async fn downloads_of_one_client_take_turns() {
     let turns = pool(4, NONE);
     let held = downloads(&turns, 4, &host(1));
