@@ -2,9 +2,9 @@
 
 use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
-use std::sync::OnceLock;
 
 use tempfile::TempDir;
+use tokio::sync::OnceCell;
 
 use crate::child::Program;
 use crate::needs::{Need, path};
@@ -39,16 +39,8 @@ impl Azurite {
 
     /// That of this process, with an empty container when it is asked for first. It ends with the process.
     pub async fn shared() -> &'static Self {
-        static SHARED: OnceLock<Azurite> = OnceLock::new();
-        static STARTED: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
-        let _alone = STARTED.lock().await;
-        match SHARED.get() {
-            Some(running) => running,
-            None => {
-                let started = Self::start().await;
-                SHARED.get_or_init(|| started)
-            }
-        }
+        static SHARED: OnceCell<Azurite> = OnceCell::const_new();
+        SHARED.get_or_init(Self::start).await
     }
 
     /// One of its own, which ends when this is dropped.

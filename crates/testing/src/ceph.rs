@@ -4,9 +4,9 @@
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::Command;
-use std::sync::OnceLock;
 
 use tempfile::TempDir;
+use tokio::sync::OnceCell;
 
 use crate::child::Program;
 use crate::needs::Need;
@@ -62,16 +62,8 @@ impl Ceph {
 
     /// That of this process, with the keys and the bucket of the [other gateway](crate::s3_gateway).
     pub async fn shared() -> &'static Self {
-        static SHARED: OnceLock<Ceph> = OnceLock::new();
-        static STARTED: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
-        let _alone = STARTED.lock().await;
-        match SHARED.get() {
-            Some(running) => running,
-            None => {
-                let started = Self::start().await;
-                SHARED.get_or_init(|| started)
-            }
-        }
+        static SHARED: OnceCell<Ceph> = OnceCell::const_new();
+        SHARED.get_or_init(Self::start).await
     }
 
     async fn start() -> Self {

@@ -46,8 +46,8 @@ impl Form {
 }
 
 impl Bucket {
-    /// Finds the form that the store takes, and remembers it. Replaces the object at `path` by `text` for that. It must be there,
-    /// and nobody else may know of it.
+    /// Finds the form that the store takes, and remembers it. For that it replaces the object at `path` by `text`. The object must
+    /// exist, and no other program may write it.
     pub async fn find_form(
         &self,
         objects: &dyn Objects,

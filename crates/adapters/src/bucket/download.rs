@@ -16,8 +16,11 @@ use super::api::Meta;
 use super::calls::{Attempts, Bucket, PATIENCE};
 use super::pool::Pause;
 
-/// How much memory a connection takes while it is read, and the piece that was read last.
+/// How much memory a connection takes while it is read.
 pub(super) const MEMORY_BYTES: u64 = 512 << 10;
+
+/// How many bytes are passed on at a time. They wait for the client outside of the pool, as bytes from a disk do.
+const LARGEST_PIECE: usize = 64 << 10;
 
 const ACTION: &str = "read";
 
@@ -39,8 +42,27 @@ struct Download {
     client: Client,
 }
 
-/// An answer in the making.
-type Answer = BoxStream<'static, object_store::Result<Bytes>>;
+/// An answer, as far as it was not passed on.
+struct Answer {
+    pieces: BoxStream<'static, object_store::Result<Bytes>>,
+    /// What is left of the piece that was read last.
+    rest: Bytes,
+}
+
+impl Answer {
+    /// The next bytes; `None` if the answer is over. They have memory of their own: a piece that the connection has read keeps all
+    /// of its buffer, and would keep it after the pool has taken the answer back.
+    async fn next(&mut self) -> Option<object_store::Result<Bytes>> {
+        if self.rest.is_empty() {
+            match self.pieces.next().await? {
+                Ok(piece) => self.rest = piece,
+                Err(error) => return Some(Err(error)),
+            }
+        }
+        let passed_on = self.rest.split_to(self.rest.len().min(LARGEST_PIECE));
+        Some(Ok(Bytes::copy_from_slice(&passed_on)))
+    }
+}
 
 /// Opens `range` of a blob; see `BlobStore::open`.
 pub(super) async fn open(
@@ -142,8 +164,8 @@ impl Download {
             return Err(self.bucket.no_answer(ACTION, path, "sent more bytes than there are").into());
         }
         let pool = &self.bucket.pool;
-        // Without a version it could not go on.
-        let can_go_on = self.etag.is_some();
+        // Without a version that can be compared byte by byte it could not go on (RFC 9110, section 13.1.1).
+        let can_go_on = self.etag.as_ref().is_some_and(|etag| !etag.starts_with("W/"));
         self.answer =
             Some(if can_go_on { pool.pause_download(answer, memory) } else { pool.keep(answer, memory) });
         Ok(piece)
@@ -167,7 +189,10 @@ impl Download {
         if facts.size_bytes != self.size_bytes {
             return Err(missing(bucket, path, self.size_bytes, Some(facts.size_bytes)).into());
         }
+        if self.etag.is_some() && self.etag != version.e_tag {
+            return Err(bucket.no_answer(ACTION, path, "sent another version of the object").into());
+        }
         self.etag = version.e_tag;
-        Ok(found.pieces)
+        Ok(Answer { pieces: found.pieces, rest: Bytes::new() })
     }
 }

@@ -1,22 +1,16 @@
 //! The stamp of a store in a bucket: an object beside the blobs, replaced under a condition.
 
-use std::time::Duration;
-
 use bytes::BytesMut;
 use cloakroom_storage::stamp::Stamp;
 use cloakroom_storage::store::StoreError;
 use futures_util::TryStreamExt as _;
 use object_store::{PutMode, UpdateVersion};
-use tokio::time::sleep;
 
 use super::answer::Failure;
 use super::api::Answer;
 use super::calls::{Attempts, Backend, Bucket, PATIENCE};
 use super::conditions::Form;
 use super::hdfs;
-
-/// How long a momentary absence may last.
-const ASKED_AGAIN_AFTER: Duration = Duration::from_millis(300);
 
 /// No stamp is longer than this, in bytes.
 const LONGEST: u64 = 200;
@@ -44,9 +38,8 @@ async fn versioned(bucket: &Bucket) -> Result<Option<(Stamp, UpdateVersion)>, St
         })
     };
     let mut answered = found().await;
-    if answered.as_ref().is_err_and(Failure::is_absent_object) {
-        // A store without a stamp belongs to no ledger. Before that is concluded, the store is asked once more.
-        sleep(ASKED_AGAIN_AFTER).await;
+    // A store without a stamp belongs to no ledger. Before that is concluded, the store is asked once more.
+    if answered.as_ref().is_err_and(Failure::is_absent_object) && Attempts::default().another().await {
         answered = found().await;
     }
     match answered {

@@ -89,6 +89,11 @@ async fn slow_readers_of_one_client_keep_no_other_client_out() {
     for client in [1; 48].into_iter().chain([2; 16]) {
         let mut pieces = store.open(key, size, 0..size, &host(client)).await.unwrap();
         let first = pieces.next().await.unwrap().unwrap();
+        assert!(
+            first.len() <= 64 << 10,
+            "more would wait for the client outside of the pool: {}",
+            first.len()
+        );
         slow.push((first, pieces));
     }
     // Its own memory does for one more, and for an upload.

@@ -176,6 +176,9 @@ impl From<UploadError> for ApiError {
             UploadError::NotWritable(_) => return Self::not_writable(&error),
             UploadError::DigestMismatch => Code::DigestMismatch,
             UploadError::WrongLength { .. } => Code::IncompleteBody,
+            UploadError::Store(slow @ StoreError::TooSlow) => {
+                return Self::try_again(Code::Overloaded, slow.to_string());
+            }
             UploadError::Store(StoreError::Throttled(_))
             | UploadError::Ledger(LedgerError::OutOfDescriptors) => return Self::throttled(&error),
             // The server ends for that, and says why in its log.
@@ -271,6 +274,17 @@ pub(super) async fn finish(request: Request, next: Next) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_upload_that_lost_its_memory_is_told_why() {
+        let told = ApiError::from(UploadError::from(StoreError::TooSlow));
+        assert_eq!((told.status.as_u16(), told.code), (503, Code::Overloaded));
+        assert!(
+            told.detail.contains("too slow") && told.detail.contains("--store-memory"),
+            "{}",
+            told.detail
+        );
+    }
 
     #[test]
     fn every_code_has_a_status_that_exists() {

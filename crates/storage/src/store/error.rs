@@ -14,6 +14,12 @@ pub enum StoreError {
     /// It takes no further call at the moment.
     #[error("the store takes no further call at the moment")]
     Throttled(#[source] Cause),
+    /// The upload had memory for longer than others could wait.
+    #[error(
+        "this upload was too slow while others waited for the memory that it had (--store-memory): try again, over a faster \
+         connection if there is one"
+    )]
+    TooSlow,
     /// It does not allow this call.
     #[error("the store does not allow it")]
     Denied(#[source] Cause),

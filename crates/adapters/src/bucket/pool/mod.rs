@@ -113,7 +113,7 @@ impl Pool {
         self.hand_on();
         loop {
             let look = self.0.patience.look;
-            // A sender is dropped unused only if nobody waits for it.
+            // There is no error: the queue drops a sender only after its receiver is gone.
             if let Ok(Ok(taken)) = timeout(look, waiting.as_mut()).await {
                 return taken;
             }

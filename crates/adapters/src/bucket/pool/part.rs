@@ -29,17 +29,12 @@ impl Part {
             filled.extend_from_slice(&from.split_to(from.len().min(room)));
             filled.len() == self.bytes
         });
-        filled.ok_or_else(given_up)
+        filled.ok_or(StoreError::TooSlow)
     }
 
     /// The bytes of the part, and the memory for them.
     pub(in crate::bucket) fn take(self) -> Result<(Bytes, Taken), StoreError> {
-        let (bytes, memory) = self.filled.end().ok_or_else(given_up)?;
+        let (bytes, memory) = self.filled.end().ok_or(StoreError::TooSlow)?;
         Ok((bytes.freeze(), memory))
     }
-}
-
-fn given_up() -> StoreError {
-    let why = "other transfers waited for memory (--store-memory), and this upload was the slowest";
-    StoreError::Throttled(why.into())
 }

@@ -1,4 +1,4 @@
-//! Who gets memory next, and from whom it is taken back. Nothing here waits.
+//! Decides which transfer gets memory next, and which ones have to give memory back.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::{self, Debug, Formatter};
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::{Kind, Patience, Pool, Revoke, Taken};
 
-/// What a download takes, in units. A client may always have one beside a part.
+/// The memory of a download, in units. Each client may have one download in addition to a part.
 const DOWNLOAD: u32 = 512;
 
 /// The memory of a pool, in units, and those who wait for it.
@@ -28,7 +28,7 @@ pub(super) struct Queue {
     next: u64,
     /// The most that was ever asked for at once.
     largest: u32,
-    /// When it was last looked what can be taken back.
+    /// The time of the last search for memory to take back.
     looked_at: Instant,
 }
 
@@ -115,21 +115,20 @@ impl Queue {
         }
     }
 
-    /// Whether nobody has looked for so long what can be taken back.
+    /// Whether the last search for memory to take back was at least `interval` ago.
     pub fn should_look(&self, interval: Duration) -> bool {
         self.looked_at.elapsed() >= interval
     }
 
-    /// Gives what is free to those who wait. What is returned is for nobody, and must be dropped without the lock.
+    /// Gives free memory to transfers that wait for it. Returns memory whose transfer has gone meanwhile: the caller must drop it
+    /// after it has released the lock.
     pub fn give(&mut self, pool: &Pool) -> Vec<Taken> {
+        self.waiting.retain(|waiting| !waiting.answer.is_closed());
         let mut unclaimed = Vec::new();
         while let Some(next) = self.next_one()
             && self.waiting[next].units <= self.free
         {
             let Waiting { client, units, answer, .. } = self.waiting.remove(next);
-            if answer.is_closed() {
-                continue;
-            }
             self.free -= units;
             *self.held.entry(client.clone()).or_default() += units;
             unclaimed.extend(answer.send(Taken::new(pool, client, units)).err());
@@ -161,7 +160,6 @@ impl Queue {
     /// What must be taken back for the next one: first from clients that have more than it, then from its own.
     pub fn revoke(&mut self, patience: &Patience) -> Vec<Arc<dyn Revoke>> {
         self.looked_at = Instant::now();
-        self.waiting.retain(|waiting| !waiting.answer.is_closed());
         // If all of them have too much, the first one.
         let Some(next) = self.waiting.get(self.next_one().unwrap_or(0)) else { return Vec::new() };
         let only_own = !self.may_have(next);

@@ -145,12 +145,12 @@ async fn slow_uploads_give_their_part_up_when_others_wait_and_only_then() {
         assert!(!part.fill(&mut bytes(1)).unwrap());
     }
     let memory = pool.take(&host(3), PART as u64).await;
-    let given_up = |part: &Part| matches!(part.fill(&mut bytes(1)), Err(StoreError::Throttled(_)));
+    let given_up = |part: &Part| matches!(part.fill(&mut bytes(1)), Err(StoreError::TooSlow));
     assert!(given_up(&slow[0]) && slow[1..].iter().all(|part| !given_up(part)), "the oldest, and one alone");
     drop(memory);
     let [_, second, third, fourth] = slow;
     let _more = [pool.take(&host(3), PART as u64).await, pool.take(&host(4), PART as u64).await];
-    assert!(matches!(second.take(), Err(StoreError::Throttled(_))));
+    assert!(matches!(second.take(), Err(StoreError::TooSlow)));
     assert!(third.take().is_ok() && fourth.take().is_ok(), "they have no more than their share");
 }
 
