@@ -8,6 +8,7 @@ use crate::abuses::{ALL, Abuse};
 use crate::figures::{Direction, Figures, Measured, median};
 use crate::reach::Reach;
 use crate::round::{Beside, Field};
+use crate::tenants::Store;
 use crate::{runtime, tenants, torture};
 
 /// Asks for the long form, and says how many seconds one round of it lasts.
@@ -25,10 +26,14 @@ pub fn trials() -> Vec<Trial> {
     let Some(seconds) = std::env::var(SECONDS).ok() else { return Vec::new() };
     let seconds = seconds.parse().unwrap_or_else(|_| panic!("{SECONDS} is not a number of seconds"));
     let beside = |what: &str, abuses: &'static [Abuse]| {
-        let ways = [("beside", Reach::Directly), ("behind_one_address_with", Reach::ThroughOneAddress)];
-        ways.map(|(how, reach)| {
+        let ways = [
+            ("beside", Reach::Directly, Store::Disk),
+            ("behind_one_address_with", Reach::ThroughOneAddress, Store::Disk),
+            ("with_a_bucket_beside", Reach::Directly, Store::Bucket),
+        ];
+        ways.map(|(how, reach, store)| {
             let name = format!("the_honest_p99_stays_below_three_times_{how}::{what}");
-            torture(&name, move || runtime().block_on(compare(abuses, reach, seconds)))
+            torture(&name, move || runtime().block_on(compare(abuses, (reach, store), seconds)))
         })
     };
     let alone = ALL.iter().flat_map(|abuse| beside(abuse.name, std::slice::from_ref(abuse)));
@@ -36,10 +41,10 @@ pub fn trials() -> Vec<Trial> {
 }
 
 /// Two servers, of which one is never abused: what a round leaves behind counts in the next ones of the other.
-async fn compare(abuses: &'static [Abuse], reach: Reach, seconds: u64) {
+async fn compare(abuses: &'static [Abuse], (reach, store): (Reach, Store), seconds: u64) {
     let flags = if let [alone] = abuses { alone.flags } else { &[] };
-    let quiet = Field::new((tenants().await, reach), SIZE_BYTES, flags).await;
-    let abused = Field::new((tenants().await, reach), SIZE_BYTES, flags).await;
+    let quiet = Field::new((tenants().await, reach), store, SIZE_BYTES, flags).await;
+    let abused = Field::new((tenants().await, reach), store, SIZE_BYTES, flags).await;
     let (mut without, mut with, mut complaints) = (Vec::new(), Vec::new(), Vec::new());
     for number in 1..=ROUNDS {
         for (name, field, abuses, rounds) in

@@ -26,6 +26,7 @@ use tokio::runtime::Runtime;
 
 use cloakroom_testing::control_group::ControlGroup;
 use cloakroom_testing::needs::{Need, trial};
+use cloakroom_testing::s3_gateway::S3Gateway;
 use tenants::TwoTenants;
 
 fn main() {
@@ -45,13 +46,14 @@ fn main() {
 
 /// A test with the needs of this tier.
 fn torture(name: &str, test: impl FnOnce() + Send + 'static) -> Trial {
-    let needs = [
+    let mut needs = vec![
         Need::Path(
             cloakroom_testing::control_plane::ASSETS,
             "a folder with etcd and kube-apiserver (tests/programs/build-control-plane)",
         ),
         Need::Working("a control group for memory", ControlGroup::can_be_made),
     ];
+    needs.extend(S3Gateway::needs());
     trial(name, &needs, test)
 }
 

@@ -13,7 +13,7 @@ use crate::figures::Measured;
 use crate::honest::Honest;
 use crate::reach::Reach;
 use crate::secrets::Secrets;
-use crate::tenants::{HONEST, Server, TwoTenants};
+use crate::tenants::{HONEST, Server, Store, TwoTenants};
 
 /// How often a probe asks (`periodSeconds` of the manifest).
 const PROBE_PERIOD: Duration = Duration::from_secs(1);
@@ -52,11 +52,12 @@ pub struct Round {
 impl Field {
     pub async fn new(
         (tenants, reach): (&'static TwoTenants, Reach),
+        store: Store,
         size_bytes: usize,
         flags: &[&str],
     ) -> Self {
         let secrets = Arc::new(tenants.secrets());
-        let server = Arc::new(Server::start(tenants, flags));
+        let server = Arc::new(Server::start(tenants, store, flags).await);
         let honest = Honest::new(&server, (tenants, reach), size_bytes, &secrets);
         honest.fill_the_stock().await;
         let bundle = staged(tenants, &server, &secrets).await;

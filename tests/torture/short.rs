@@ -9,7 +9,7 @@ use crate::figures::figures_are_those_of_the_requests_that_succeeded;
 use crate::reach::Reach;
 use crate::round::{Beside, Field, Round};
 use crate::secrets::planted_secrets_are_found;
-use crate::tenants::ABUSER;
+use crate::tenants::{ABUSER, Store};
 use crate::{runtime, tenants, torture};
 
 /// Of one bundle: what a server without optimisation takes six times in a second beside other work.
@@ -28,6 +28,10 @@ const SENT_BY_PROXIES: [&str; 5] = [
     "connections::refused_again_and_again",
 ];
 
+/// What holds memory longest where bundles are in a bucket.
+const HOLD_MEMORY: [&str; 3] =
+    ["uploads::at_full_speed", "downloads::slow_readers", "memory::slow_readers_and_writers"];
+
 /// So that what the abuser leaves is little, and soon due: it was never downloaded, or the pods that own it are gone.
 const IMPATIENT: [&str; 8] = [
     "--max-resources",
@@ -40,25 +44,43 @@ const IMPATIENT: [&str; 8] = [
     "1s",
 ];
 
+/// A way to try abuses, and how its tests are called.
+struct Way {
+    name: &'static str,
+    reach: Reach,
+    store: Store,
+    /// Which abuses are tried alone.
+    alone: fn(&str) -> bool,
+}
+
+const WAYS: [Way; 3] = [
+    Way { name: "beside", reach: Reach::Directly, store: Store::Disk, alone: |_| true },
+    Way {
+        name: "behind_one_address_with",
+        reach: Reach::ThroughOneAddress,
+        store: Store::Disk,
+        alone: |name| SENT_BY_PROXIES.contains(&name),
+    },
+    Way {
+        name: "with_a_bucket_beside",
+        reach: Reach::Directly,
+        store: Store::Bucket,
+        alone: |name| HOLD_MEMORY.contains(&name),
+    },
+];
+
 pub fn trials() -> Vec<Trial> {
-    let alone = ALL.iter().map(|abuse| {
-        let abuse: &'static [Abuse] = std::slice::from_ref(abuse);
-        torture(&format!("no_honest_request_fails_beside::{}", abuse[0].name), move || {
-            runtime().block_on(beside(abuse, Reach::Directly))
-        })
+    let honest = WAYS.iter().flat_map(|way| {
+        let test_name = |of_abuse: &str| format!("no_honest_request_fails_{}::{of_abuse}", way.name);
+        let alone = ALL.iter().filter(|abuse| (way.alone)(abuse.name)).map(move |abuse| {
+            let abuse: &'static [Abuse] = std::slice::from_ref(abuse);
+            torture(&test_name(abuse[0].name), move || runtime().block_on(way.beside(abuse)))
+        });
+        let together = torture(&test_name("everything_at_once"), move || {
+            runtime().block_on(way.beside_everything_at_once())
+        });
+        alone.chain([together])
     });
-    let behind_one_address = ALL.iter().filter(|abuse| SENT_BY_PROXIES.contains(&abuse.name)).map(|abuse| {
-        let abuse: &'static [Abuse] = std::slice::from_ref(abuse);
-        torture(&format!("no_honest_request_fails_behind_one_address_with::{}", abuse[0].name), move || {
-            runtime().block_on(beside(abuse, Reach::ThroughOneAddress))
-        })
-    });
-    let together = [
-        ("no_honest_request_fails_beside::everything_at_once", Reach::Directly),
-        ("no_honest_request_fails_behind_one_address_with::everything_at_once", Reach::ThroughOneAddress),
-    ];
-    let together = together
-        .map(|(name, reach)| torture(name, move || runtime().block_on(beside_everything_at_once(reach))));
     let tools = [
         trial("planted_secrets_are_found", &[], planted_secrets_are_found),
         trial(
@@ -67,27 +89,33 @@ pub fn trials() -> Vec<Trial> {
             figures_are_those_of_the_requests_that_succeeded,
         ),
     ];
-    alone.chain(behind_one_address).chain(together).chain(tools).collect()
+    honest.chain(tools).collect()
 }
 
-async fn beside(abuse: &'static [Abuse], reach: Reach) {
-    let field = Field::new((tenants().await, reach), SIZE_BYTES, abuse[0].flags).await;
-    expect_nothing_of(field.round(abuse, Beside::Nothing, ALONE_SECONDS).await);
-}
+impl Way {
+    async fn beside(&self, abuse: &'static [Abuse]) {
+        let field = self.field(abuse[0].flags).await;
+        expect_nothing_of(field.round(abuse, Beside::Nothing, ALONE_SECONDS).await);
+    }
 
-/// And afterwards: the server starts again in its limits, and what the abuser left goes.
-async fn beside_everything_at_once(reach: Reach) {
-    let field = Field::new((tenants().await, reach), SIZE_BYTES, &IMPATIENT).await;
-    expect_nothing_of(field.round(ALL, Beside::Others, TOGETHER_SECONDS).await);
-    field.server.restart(&IMPATIENT);
-    field.honest.renew_the_stock().await;
-    field.tenants.remove_pods_of(ABUSER).await;
-    until("what the abuser left is gone", async || {
-        field.server.resources_of(ABUSER).await.is_ok_and(|count| count == 0)
-    })
-    .await;
-    assert_eq!(field.server.group().killed(), 0, "the kernel killed the server at its second start");
-    field.secrets.assert_none_in("the log", &field.server.log());
+    /// And afterwards: the server starts again in its limits, and what the abuser left goes.
+    async fn beside_everything_at_once(&self) {
+        let field = self.field(&IMPATIENT).await;
+        expect_nothing_of(field.round(ALL, Beside::Others, TOGETHER_SECONDS).await);
+        field.server.restart(&IMPATIENT);
+        field.honest.renew_the_stock().await;
+        field.tenants.remove_pods_of(ABUSER).await;
+        until("what the abuser left is gone", async || {
+            field.server.resources_of(ABUSER).await.is_ok_and(|count| count == 0)
+        })
+        .await;
+        assert_eq!(field.server.group().killed(), 0, "the kernel killed the server at its second start");
+        field.secrets.assert_none_in("the log", &field.server.log());
+    }
+
+    async fn field(&self, flags: &[&str]) -> Field {
+        Field::new((tenants().await, self.reach), self.store, SIZE_BYTES, flags).await
+    }
 }
 
 fn expect_nothing_of(round: Round) {

@@ -13,6 +13,7 @@ use cloakroom_testing::control_plane::ControlPlane;
 use cloakroom_testing::known;
 use cloakroom_testing::port::ReservedPort;
 use cloakroom_testing::process::Cloakroom;
+use cloakroom_testing::s3_gateway::{ACCESS_KEY, BUCKET, S3Gateway, SECRET_KEY};
 use cloakroom_testing::wait::until;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -141,10 +142,19 @@ async fn until_in_force(api: &Api, namespace: &str) {
     }
 }
 
+/// Where a server keeps bundles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Store {
+    Disk,
+    /// Of a gateway that is its own.
+    Bucket,
+}
+
 /// A server in a control group. Its data stays when it is killed and started again.
 pub struct Server {
-    // Ends before its group and its data go.
+    // Ends before its group, its gateway and its data go.
     process: Mutex<Option<Cloakroom>>,
+    gateway: Option<S3Gateway>,
     group: ControlGroup,
     limit_bytes: u64,
     staging: ReservedPort,
@@ -154,7 +164,7 @@ pub struct Server {
 }
 
 impl Server {
-    pub fn start(tenants: &TwoTenants, flags: &[&str]) -> Self {
+    pub async fn start(tenants: &TwoTenants, store: Store, flags: &[&str]) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let folder = tempfile::tempdir().unwrap();
         let kubeconfig = tenants.plane.kubeconfig(Account::Cloakroom, tenants.plane.address());
@@ -166,6 +176,10 @@ impl Server {
         let name = format!("torture-{number}");
         let server = Self {
             process: Mutex::default(),
+            gateway: match store {
+                Store::Disk => None,
+                Store::Bucket => Some(S3Gateway::start().await),
+            },
             group: ControlGroup::make(&name, limit_bytes).unwrap(),
             limit_bytes,
             staging: ReservedPort::new(),
@@ -198,6 +212,11 @@ impl Server {
         command.env("CLOAKROOM_DATA_DIR", file("data"));
         command.env("CLOAKROOM_MAX_TOTAL_SIZE", ROOM);
         command.env("CLOAKROOM_MAX_RESOURCE_SIZE", LARGEST);
+        if let Some(gateway) = &self.gateway {
+            command.env("CLOAKROOM_STORE", format!("s3://{BUCKET}/torture"));
+            command.env("CLOAKROOM_STORE_ENDPOINT", gateway.url()).env("CLOAKROOM_STORE_ALLOW_HTTP", "true");
+            command.env("AWS_ACCESS_KEY_ID", ACCESS_KEY).env("AWS_SECRET_ACCESS_KEY", SECRET_KEY);
+        }
         command.args(["-c", into_the_group, "sh", &SOFT_DESCRIPTORS.to_string()]);
         command.arg(self.group.door()).arg(binary()).arg("serve").args(flags);
         let mut process = Cloakroom::launch(command);

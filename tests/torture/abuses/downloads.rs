@@ -38,6 +38,7 @@ pub async fn slow_readers(abuser: Arc<Abuser>, hand: u64) -> Result<()> {
             }
         }
         tokio::time::sleep(Duration::from_secs(1)).await;
+        abuser.saw("second");
     }
 }
 

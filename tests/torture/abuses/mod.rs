@@ -5,6 +5,7 @@ mod connections;
 mod downloads;
 mod forms;
 mod labels;
+mod memory;
 mod uploads;
 
 use std::io::Result;
@@ -59,6 +60,7 @@ abuses! {
         comes to [("413 too-large", 1), ("100", 1), ("nothing left", 1)];
     uploads::stalled: 80 hands, comes to [("100", 8), ("503 overloaded", 1)];
     uploads::chunks_of_one_byte: 64 hands, comes to [("block", 64), ("503 overloaded", 1)];
+    uploads::at_full_speed: 16 hands, comes to [("201", 16)];
     uploads::broken_off: 8 hands, comes to [("broken off", 20)];
     forms::near_boundaries: 8 hands, comes to [("200", 4)];
     forms::delimiters_and_a_letter: 8 hands, comes to [("200", 4)];
@@ -67,6 +69,7 @@ abuses! {
     downloads::heads_and_ranges: 8 hands, comes to [("200 of HEAD", 50), ("206", 50), ("200 of many ranges", 8)];
     downloads::wrong_tickets: 8 hands, comes to [("401 unauthorized", 20), ("404 not-found", 50)];
     downloads::deleted_while_they_are_read: 16 hands, comes to [("204 of DELETE", 16), ("410 gone", 16)];
+    memory::slow_readers_and_writers: 144 hands, comes to [("100", 7), ("second", 900)];
     connections::half_open: 300 hands, comes to [("open", 300)];
     connections::slow_heads: 300 hands, comes to [("open", 300)];
     connections::junk_tokens: 16 hands, comes to [("401 unauthorized", 20)];

@@ -1,7 +1,7 @@
 //! Uploads that hold room, slots and memory.
 
 use std::io::Result;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use crate::abuser::Abuser;
@@ -57,6 +57,16 @@ pub async fn chunks_of_one_byte(abuser: Arc<Abuser>, hand: u64) -> Result<()> {
     abuser.discard(&mut connection, &answer).await
 }
 
+/// As much as the server takes, of bundles that are deleted again.
+pub async fn at_full_speed(abuser: Arc<Abuser>, hand: u64) -> Result<()> {
+    const BYTES: u64 = 20_000_000;
+    static BUNDLE: LazyLock<Vec<u8>> = LazyLock::new(|| vec![7; BYTES as usize]);
+    let Some(mut connection) = let_in(&abuser, hand, BYTES).await? else { return Ok(()) };
+    let answer = connection.ask(BUNDLE.as_slice()).await?;
+    abuser.saw(answer.outcome());
+    abuser.discard(&mut connection, &answer).await
+}
+
 /// Half of what was announced, and then no connection.
 pub async fn broken_off(abuser: Arc<Abuser>, hand: u64) -> Result<()> {
     let Some(mut connection) = let_in(&abuser, hand, 1 << 20).await? else { return Ok(()) };
@@ -66,7 +76,7 @@ pub async fn broken_off(abuser: Arc<Abuser>, hand: u64) -> Result<()> {
 }
 
 /// An upload that the server waits for; nothing if it was refused.
-async fn let_in(abuser: &Abuser, hand: u64, bytes: u64) -> Result<Option<Connection>> {
+pub async fn let_in(abuser: &Abuser, hand: u64, bytes: u64) -> Result<Option<Connection>> {
     let headers = format!("Content-Length: {bytes}\r\nExpect: 100-continue\r\n");
     begun(abuser, hand, abuser.upload(OWNER, &headers)).await
 }

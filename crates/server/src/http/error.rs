@@ -177,6 +177,7 @@ impl From<UploadError> for ApiError {
             UploadError::DigestMismatch => Code::DigestMismatch,
             UploadError::WrongLength { .. } => Code::IncompleteBody,
             UploadError::Store(slow @ StoreError::TooSlow) => {
+                tracing::info!(error = %slow, "upload refused");
                 return Self::try_again(Code::Overloaded, slow.to_string());
             }
             UploadError::Store(StoreError::Throttled(_))
