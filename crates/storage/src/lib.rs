@@ -4,6 +4,7 @@
 //! - [`ledger`]: the port for the ownership table
 //! - [`copies`]: copies of the ledger, away from its disk
 //! - [`stamp`]: the stamps by which a ledger and its store know each other
+//! - [`turns`]: whose work is done next
 //! - `staging`: stage, open, release, recover: joins ledger and store. What it has stands right here.
 
 pub mod copies;
@@ -12,6 +13,7 @@ mod replaced;
 mod staging;
 pub mod stamp;
 pub mod store;
+pub mod turns;
 
 pub use replaced::Replaced;
 pub use staging::{

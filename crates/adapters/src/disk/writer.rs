@@ -28,8 +28,11 @@ const LARGEST_BATCH: usize = 1 << 20;
 const SMALLEST_BATCH: usize = 64 << 10;
 const BATCHES_GOAL: usize = 2 << 20;
 
-/// After this many bytes the disk is asked to begin writing, so that the final sync has little left to do.
-const FLUSH_BYTES: u64 = 64 << 20;
+/// After this many bytes the disk is asked to begin writing, so that the final sync has little left to do. It is little
+/// because the sync of one upload also waits for what others have not written yet.
+const FLUSH_BYTES: u64 = 4 << 20;
+/// After this many bytes the upload waits until the disk has done what it was asked for.
+const MOST_UNFLUSHED_BYTES: u64 = 2 * FLUSH_BYTES;
 
 pub(super) struct DiskWriter {
     key: BlobKey,
@@ -110,8 +113,8 @@ impl DiskWriter {
     /// Starts to write back the page cache while more bytes arrive. A sync that failed is never tried again, because a
     /// second one may report success for pages that were lost. So the upload fails.
     async fn flush_early(&mut self, file: &OpenFile) -> Result<(), DiskError> {
-        if self.since_flush < FLUSH_BYTES || self.flushing.as_ref().is_some_and(|flush| !flush.is_finished())
-        {
+        let is_flushing = self.flushing.as_ref().is_some_and(|flush| !flush.is_finished());
+        if self.since_flush < if is_flushing { MOST_UNFLUSHED_BYTES } else { FLUSH_BYTES } {
             return Ok(());
         }
         self.flushed().await?;

@@ -17,7 +17,7 @@ use hyper::body::{Frame, SizeHint};
 use super::head_timer::Receiving;
 use super::linger::{self, Remains};
 use super::pace::{Pace, PaceLimits, TooSlow};
-use super::turns::Turn;
+use cloakroom_storage::turns::Turn;
 
 /// Wraps the body of every request in a [`GuardedBody`]. If the client was not told to send its body, and may do so, the
 /// connection ends after the answer.
@@ -158,12 +158,12 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::http::turns::Turns;
     use cloakroom_core::client::Client;
+    use cloakroom_storage::turns::Turns;
 
     #[tokio::test]
     async fn a_turn_is_over_when_the_body_is_asked_for() {
-        let turns = Turns::default();
+        let turns = Turns::new(1);
         let turn = Arc::new(turns.take(Client::Host(IpAddr::from([10, 0, 0, 1]).into())).await);
         let second = Duration::from_secs(1);
         let limits = PaceLimits { idle_timeout: second, min_rate: 0, rate_window: second };

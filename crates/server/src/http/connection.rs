@@ -22,6 +22,7 @@ use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
 use cloakroom_core::client::Client;
+use cloakroom_storage::turns::Turns;
 
 use super::body::OfConnection;
 use super::error::OfKnownToken;
@@ -35,7 +36,6 @@ use super::seats::Seat;
 use super::socket::{PacedSocket, Reset};
 use super::state::Settings;
 use super::tls::ServerTls;
-use super::turns::Turns;
 
 /// The most headers of one request, in number and bytes. Browsers behind proxies need fewer.
 const MAX_HEADERS: usize = 100;

@@ -18,11 +18,11 @@ use super::router::{Entrance, Serves};
 use super::seats::{Seat, Seats, Visitor};
 use super::state::{AppState, Settings};
 use super::tls::ServerTls;
-use super::turns::Turns;
 use crate::shutdown::Shutdown;
 use cloakroom_core::host::Host;
 use cloakroom_core::metrics::{Limited, Metrics};
 use cloakroom_core::waiting::WaitingRoom;
+use cloakroom_storage::turns::Turns;
 
 /// The size of a connection's buffer, of which it has two at most. It is large while there are few connections, for
 /// speed, and small while there are many, to save memory.
@@ -35,6 +35,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// How often connections without a place look for one that became idle.
 const AGAIN: Duration = Duration::from_millis(100);
+
+/// How many handshakes and heads of requests of a listener are worked at together.
+const TURNS_AT_ONCE: usize = 8;
 
 /// A socket, and the routes on it.
 pub struct Listener {
@@ -112,7 +115,7 @@ impl Edge {
                 // Each listener has its own places, so that probes are answered even if there are too many clients.
                 seats: Seats::new(max, metrics.occupancy(of, max)),
                 phases,
-                turns: Turns::default(),
+                turns: Turns::new(TURNS_AT_ONCE),
                 refusals: Refusals::default(),
                 lingering: Lingering::of(max, connections.linger),
                 in_flight: edge.in_flight.clone(),

@@ -22,7 +22,6 @@ mod socket;
 mod state;
 mod tls;
 mod tokens;
-mod turns;
 
 pub use auth::UploadAuth;
 pub use connection::KEEP_ALIVE;

@@ -26,7 +26,9 @@ mod transfers;
 mod upload;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZero;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::available_parallelism;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -35,6 +37,7 @@ use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 use crate::ledger::{Epoch, Ledger, LedgerError, Stored, Unreadable, UnreadableRow, WatchScope};
 use crate::stamp::Installation;
 use crate::store::Storage;
+use crate::turns::Turns;
 use capacity::Capacity;
 use claim::Claims;
 use cloakroom_core::clock::{Clock, Readings, SteadyTime};
@@ -128,6 +131,8 @@ struct Parts {
     failed_look_up: Mutex<Option<ResourceId>>,
     metrics: Metrics,
     counted_states: CountedStates,
+    /// At the bytes of uploads. Half of the processors is for what receives and writes them.
+    turns: Turns,
     limits: Limits,
 }
 
@@ -150,6 +155,7 @@ impl Staging {
         let background = TaskTracker::new();
         let leases = Arc::new(Leases::new(Arc::clone(&ledger)));
         let time = Mutex::new(SteadyTime::new(&*clock));
+        let processors = available_parallelism().map_or(1, NonZero::get);
         let parts = Parts {
             ledger,
             storage,
@@ -165,6 +171,7 @@ impl Staging {
             failed_look_up: Mutex::default(),
             metrics,
             counted_states: CountedStates::default(),
+            turns: Turns::between_clients(processors.div_ceil(2)),
             limits,
         };
         parts.tell_of_unreadable().await?;

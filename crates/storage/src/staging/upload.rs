@@ -315,7 +315,7 @@ impl Parts {
             }
             return Err(error.into());
         }
-        Ok(CountedWriter::new(writer))
+        Ok(CountedWriter::new(writer, self.turns.clone(), client.clone()))
     }
 
     /// Removes bytes and row of an upload that was not acknowledged, if `by` may do that. If it fails, the next sweep

@@ -1,8 +1,7 @@
-//! Decides whose request begins next. Clients take turns, so a client with many requests makes the others wait for one of
+//! Decides whose work is done next. Clients take turns, so a client with many requests makes the others wait for one of
 //! its requests, and not for all.
 //!
-//! Only the beginning of the work needs a turn: a TLS handshake, or a request from its head until its handler reads the
-//! body or answers. This part is short, and uses the processor and the ledger. If it takes longer than [`PATIENCE`], it
+//! Only short work that uses the processor, the ledger or the disk needs a turn. If it takes longer than 2 ms, it
 //! waits for something else, such as its client or the API server. So its turn ends.
 
 use std::collections::VecDeque;
@@ -15,17 +14,20 @@ use tokio::sync::oneshot;
 use cloakroom_core::client::Client;
 use cloakroom_core::waiting::WaitingRoom;
 
-/// Turns at once.
-const AT_ONCE: usize = 8;
-
 /// The longest time of a turn.
 const PATIENCE: Duration = Duration::from_millis(2);
 
-/// The turns of one listener. Clones share them.
+/// A client is not alone for so long after another one had a turn.
+const COMPANY: Duration = Duration::from_millis(100);
+
+/// The turns at one kind of work. Clones share them.
 #[derive(Clone)]
-pub(super) struct Turns(Arc<Mutex<Queue>>);
+pub struct Turns(Arc<Mutex<Queue>>);
 
 struct Queue {
+    at_once: usize,
+    /// `None` if clients that are alone take turns, too.
+    company: Option<Company>,
     /// Turns that have not ended, with their numbers and the times of their beginnings; the oldest first.
     given: VecDeque<(u64, Instant)>,
     /// The number of the next turn.
@@ -36,25 +38,36 @@ struct Queue {
 }
 
 /// A turn. Dropping it ends it.
-pub(super) struct Turn {
+pub struct Turn {
     turns: Turns,
     number: u64,
 }
 
-impl Default for Turns {
-    fn default() -> Self {
+impl Turns {
+    /// So many turns at once.
+    pub fn new(at_once: usize) -> Self {
+        Self::with(at_once, None)
+    }
+
+    /// So many turns at once, and any number for a client that is alone.
+    pub fn between_clients(at_once: usize) -> Self {
+        Self::with(at_once, Some(Company::default()))
+    }
+
+    fn with(at_once: usize, company: Option<Company>) -> Self {
         // The places for connections limit how many wait.
         let waiting = WaitingRoom::new(usize::MAX);
-        Self(Arc::new(Mutex::new(Queue { given: VecDeque::new(), next: 0, waiting, goes_on: false })))
+        let queue = Queue { at_once, company, given: VecDeque::new(), next: 0, waiting, goes_on: false };
+        Self(Arc::new(Mutex::new(queue)))
     }
-}
 
-impl Turns {
     /// Waits for a turn.
-    pub(super) async fn take(&self, client: Client) -> Turn {
+    pub async fn take(&self, client: Client) -> Turn {
         let given = {
             let mut queue = self.queue();
-            if queue.has_room() && queue.waiting.is_empty() {
+            let is_alone =
+                queue.company.as_mut().is_some_and(|company| company.is_alone(&client, Instant::now()));
+            if queue.waiting.is_empty() && (is_alone || queue.has_room()) {
                 return self.give(&mut queue);
             }
             let (sender, given) = oneshot::channel();
@@ -109,8 +122,7 @@ impl Turns {
     }
 
     /// The number of turns that have not ended.
-    #[cfg(test)]
-    pub(super) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.queue().given.len()
     }
 
@@ -119,10 +131,29 @@ impl Turns {
     }
 }
 
+/// Which clients asked lately.
+#[derive(Default)]
+struct Company {
+    last: Client,
+    /// When another one than the one before asked.
+    changed_at: Option<Instant>,
+}
+
+impl Company {
+    /// Whether no other one than this client, which asks at `now`, has asked lately.
+    fn is_alone(&mut self, client: &Client, now: Instant) -> bool {
+        if self.last != *client {
+            self.last = client.clone();
+            self.changed_at = Some(now);
+        }
+        self.changed_at.is_none_or(|changed_at| now.saturating_duration_since(changed_at) >= COMPANY)
+    }
+}
+
 impl Queue {
     fn has_room(&mut self) -> bool {
         while self.given.pop_front_if(|(_, since)| since.elapsed() >= PATIENCE).is_some() {}
-        self.given.len() < AT_ONCE
+        self.given.len() < self.at_once
     }
 
     /// The next request whose client is still there.
@@ -133,7 +164,7 @@ impl Queue {
 
 impl Turn {
     /// Ends the turn, and gives it to the next request.
-    pub(super) fn end(&self) {
+    pub fn end(&self) {
         let mut queue = self.turns.queue();
         queue.given.retain(|(number, _)| *number != self.number);
         self.turns.hand_on(queue);
@@ -155,6 +186,8 @@ mod tests {
     use super::*;
     use cloakroom_core::resource::Holder;
 
+    const AT_ONCE: usize = 8;
+
     fn host(last: u8) -> Client {
         Client::Host(IpAddr::from([10, 0, 0, last]).into())
     }
@@ -170,7 +203,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_waits_for_something_else_keeps_no_other_waiting_but_once() {
-        let turns = Turns::default();
+        let turns = Turns::new(AT_ONCE);
         let taken = all(&turns, host(1)).await;
         turns.take(host(2)).await.end();
         for _ in 0..AT_ONCE {
@@ -181,9 +214,28 @@ mod tests {
         assert!(turns.queue().given.is_empty());
     }
 
+    #[tokio::test]
+    async fn a_client_that_is_alone_may_have_any_number_of_turns() {
+        let turns = Turns::between_clients(1);
+        turns.queue().company = Some(Company { last: host(1), changed_at: None });
+        let alone = [turns.take(host(1)).now_or_never(), turns.take(host(1)).now_or_never()];
+        assert!(alone.iter().all(Option::is_some));
+    }
+
+    #[test]
+    fn a_client_is_alone_some_time_after_the_last_one_that_was_another() {
+        let (mut company, now) = (Company { last: host(1), changed_at: None }, Instant::now());
+        assert!(company.is_alone(&host(1), now));
+        for client in [host(2), host(1), host(1)] {
+            assert!(!company.is_alone(&client, now));
+        }
+        assert!(!company.is_alone(&host(1), now + COMPANY / 2));
+        assert!(company.is_alone(&host(1), now + COMPANY));
+    }
+
     #[test]
     fn clients_that_are_gone_take_no_turn() {
-        let turns = Turns::default();
+        let turns = Turns::new(AT_ONCE);
         let mut queue = turns.queue();
         let (sender, _given) = oneshot::channel();
         for last in (0..=u8::MAX).cycle().take(1000) {
@@ -196,7 +248,7 @@ mod tests {
 
     #[test]
     fn namespaces_behind_one_address_take_turns() {
-        let turns = Turns::default();
+        let turns = Turns::new(AT_ONCE);
         let mut queue = turns.queue();
         let mut receivers = Vec::new();
         let spark = || Client::Holder(Holder::namespace("spark"));
