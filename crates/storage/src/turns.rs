@@ -1,7 +1,7 @@
 //! Decides whose work is done next. Clients take turns, so a client with many requests makes the others wait for one of
 //! its requests, and not for all.
 //!
-//! Only short work that uses the processor, the ledger or the disk needs a turn. If it takes longer than 2 ms, it
+//! Only short work that uses the processor, the ledger or the disk needs a turn. If it takes longer than is usual for it, it
 //! waits for something else, such as its client or the API server. So its turn ends.
 
 use std::collections::VecDeque;
@@ -14,18 +14,21 @@ use tokio::sync::oneshot;
 use cloakroom_core::client::Client;
 use cloakroom_core::waiting::WaitingRoom;
 
-/// The longest time of a turn.
+/// The longest time of a turn that needs the processor.
 const PATIENCE: Duration = Duration::from_millis(2);
 
 /// A client is not alone for so long after another one had a turn.
 const COMPANY: Duration = Duration::from_millis(100);
 
 /// The turns at one kind of work. Clones share them.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Turns(Arc<Mutex<Queue>>);
 
+#[derive(Debug)]
 struct Queue {
     at_once: usize,
+    /// The longest time of a turn.
+    patience: Duration,
     /// `None` if clients that are alone take turns, too.
     company: Option<Company>,
     /// Turns that have not ended, with their numbers and the times of their beginnings; the oldest first.
@@ -38,26 +41,33 @@ struct Queue {
 }
 
 /// A turn. Dropping it ends it.
+#[derive(Debug)]
 pub struct Turn {
     turns: Turns,
     number: u64,
 }
 
 impl Turns {
-    /// So many turns at once.
+    /// So many turns at once at what needs the processor.
     pub fn new(at_once: usize) -> Self {
-        Self::with(at_once, None)
+        Self::with(at_once, PATIENCE, None)
     }
 
-    /// So many turns at once, and any number for a client that is alone.
+    /// The same, and any number for a client that is alone.
     pub fn between_clients(at_once: usize) -> Self {
-        Self::with(at_once, Some(Company::default()))
+        Self::with(at_once, PATIENCE, Some(Company::default()))
     }
 
-    fn with(at_once: usize, company: Option<Company>) -> Self {
+    /// One turn at a time, for `patience` at most.
+    pub fn one_by_one(patience: Duration) -> Self {
+        Self::with(1, patience, None)
+    }
+
+    fn with(at_once: usize, patience: Duration, company: Option<Company>) -> Self {
         // The places for connections limit how many wait.
         let waiting = WaitingRoom::new(usize::MAX);
-        let queue = Queue { at_once, company, given: VecDeque::new(), next: 0, waiting, goes_on: false };
+        let queue =
+            Queue { at_once, patience, company, given: VecDeque::new(), next: 0, waiting, goes_on: false };
         Self(Arc::new(Mutex::new(queue)))
     }
 
@@ -110,8 +120,8 @@ impl Turns {
     /// Passes on turns that have lasted too long, while requests are waiting.
     async fn go_on(self) {
         loop {
-            let oldest = self.queue().given.front().map(|(_, since)| since.elapsed());
-            tokio::time::sleep(PATIENCE.saturating_sub(oldest.unwrap_or(PATIENCE))).await;
+            let until_over = self.queue().until_over();
+            tokio::time::sleep(until_over).await;
             let mut queue = self.queue();
             if queue.waiting.is_empty() {
                 queue.goes_on = false;
@@ -132,7 +142,7 @@ impl Turns {
 }
 
 /// Which clients asked lately.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Company {
     last: Client,
     /// When another one than the one before asked.
@@ -151,8 +161,14 @@ impl Company {
 }
 
 impl Queue {
+    /// How long it takes until the oldest turn is over.
+    fn until_over(&self) -> Duration {
+        let oldest = self.given.front().map(|(_, since)| since.elapsed());
+        self.patience.saturating_sub(oldest.unwrap_or(self.patience))
+    }
+
     fn has_room(&mut self) -> bool {
-        while self.given.pop_front_if(|(_, since)| since.elapsed() >= PATIENCE).is_some() {}
+        while self.given.pop_front_if(|(_, since)| since.elapsed() >= self.patience).is_some() {}
         self.given.len() < self.at_once
     }
 

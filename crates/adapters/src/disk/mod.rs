@@ -76,9 +76,9 @@ impl DiskStore {
 
 #[async_trait]
 impl BlobStore for DiskStore {
-    async fn begin(&self, key: BlobKey, _length: Option<u64>, _client: &Client) -> Result<Begun, StoreError> {
-        let shared = self.incoming.clone();
-        let writer = self.calls.run(move || DiskWriter::create(key, shared)).await?;
+    async fn begin(&self, key: BlobKey, _length: Option<u64>, client: &Client) -> Result<Begun, StoreError> {
+        let (client, shared) = (client.clone(), self.incoming.clone());
+        let writer = self.calls.run(move || DiskWriter::create(key, client, shared)).await?;
         Ok(Begun { writer: Box::new(writer), handle: None })
     }
 

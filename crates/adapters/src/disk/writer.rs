@@ -5,9 +5,11 @@ use std::io::{self, IoSlice, Write};
 use std::mem;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use cloakroom_core::client::Client;
 use cloakroom_core::resource::BlobKey;
 use rustix::fs::OFlags;
 use tokio::task::JoinHandle;
@@ -21,6 +23,7 @@ use super::root::Root;
 use super::shards::ShardFolders;
 use crate::place::Place;
 use cloakroom_storage::store::{BlobWriter, StoreError};
+use cloakroom_storage::turns::Turns;
 
 /// How many bytes are handed to the blocking task at a time: enough to make this cheap. An upload holds at most two
 /// batches. If many blobs arrive at once, their batches get smaller, so that all of them together keep to a goal.
@@ -28,14 +31,19 @@ const LARGEST_BATCH: usize = 1 << 20;
 const SMALLEST_BATCH: usize = 64 << 10;
 const BATCHES_GOAL: usize = 2 << 20;
 
-/// After this many bytes the disk is asked to begin writing, so that the final sync has little left to do. It is little
-/// because the sync of one upload also waits for what others have not written yet.
+/// After this many bytes the disk is asked to begin writing, so that the final sync has little left to do. They are few,
+/// because such a sync also waits for what the disk has been asked for by other uploads, and so does the ledger.
 const FLUSH_BYTES: u64 = 4 << 20;
+
 /// After this many bytes the upload waits until the disk has done what it was asked for.
 const MOST_UNFLUSHED_BYTES: u64 = 2 * FLUSH_BYTES;
 
+/// How long the uploads of a disk that is slow wait for the bytes of one of them.
+const LONGEST_FLUSH: Duration = Duration::from_secs(1);
+
 pub(super) struct DiskWriter {
     key: BlobKey,
+    client: Client,
     shared: Shared,
     batch: Batch,
     writing: Writing,
@@ -52,11 +60,14 @@ pub(super) struct Shared {
     calls: Calls,
     shards: Arc<ShardFolders>,
     arriving: Counter,
+    /// At writing what has arrived before an upload has ended.
+    flushes: Turns,
 }
 
 impl Shared {
     pub(super) fn new(root: Arc<Root>, place: Place, calls: Calls) -> Self {
-        Self { root, place, calls, shards: Arc::default(), arriving: Counter::default() }
+        let flushes = Turns::one_by_one(LONGEST_FLUSH);
+        Self { root, place, calls, shards: Arc::default(), arriving: Counter::default(), flushes }
     }
 }
 
@@ -73,13 +84,14 @@ struct OpenFile {
 }
 
 impl DiskWriter {
-    pub(super) fn create(key: BlobKey, shared: Shared) -> Result<Self, DiskError> {
+    pub(super) fn create(key: BlobKey, client: Client, shared: Shared) -> Result<Self, DiskError> {
         let name = directory::incoming(key);
         let file = shared.root.open(&name, OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY, "create")?;
         let file = OpenFile { file, path: shared.root.shown(&name) };
         let arriving = shared.arriving.one_more();
         Ok(Self {
             key,
+            client,
             shared,
             batch: Batch::default(),
             writing: Writing::Idle(file),
@@ -122,7 +134,11 @@ impl DiskWriter {
         let path = file.path.clone();
         let file = file.file.try_clone().map_err(|error| DiskError::io("open", &path, error))?;
         let sync = move || file.sync_data().map_err(|error| DiskError::io("sync", &path, error));
-        self.flushing = Some(self.shared.calls.begin_sync(sync)?);
+        let (client, Shared { calls, flushes, .. }) = (self.client.clone(), self.shared.clone());
+        self.flushing = Some(tokio::spawn(async move {
+            let _turn = flushes.take(client).await;
+            calls.begin_sync(sync)?.await.map_err(|_| DiskError::Stopping)?
+        }));
         Ok(())
     }
 
