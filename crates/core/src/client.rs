@@ -3,7 +3,7 @@
 use crate::host::Host;
 use crate::resource::Holder;
 
-/// Who takes turns with others, or has a share of something.
+/// One of several clients that take turns. Each of them also has a share of some limits.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub enum Client {
     /// The server itself.

@@ -196,6 +196,7 @@ impl Drop for Turn {
 #[cfg(test)]
 mod tests {
     use std::net::IpAddr;
+    use std::pin::pin;
 
     use futures_util::FutureExt as _;
 
@@ -236,6 +237,16 @@ mod tests {
         turns.queue().company = Some(Company { last: host(1), changed_at: None });
         let alone = [turns.take(host(1)).now_or_never(), turns.take(host(1)).now_or_never()];
         assert!(alone.iter().all(Option::is_some));
+    }
+
+    #[tokio::test]
+    async fn one_by_one_the_next_waits_until_the_one_before_has_ended() {
+        let turns = Turns::one_by_one(Duration::from_hours(1));
+        let first = turns.take(host(1)).await;
+        let mut second = pin!(turns.take(host(2)));
+        assert!(second.as_mut().now_or_never().is_none());
+        drop(first);
+        second.await.end();
     }
 
     #[test]

@@ -13,6 +13,7 @@ use cloakroom_core::client::Client;
 use cloakroom_core::resource::BlobKey;
 use rustix::fs::OFlags;
 use tokio::task::JoinHandle;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::DiskError;
 use super::batch::Batch;
@@ -31,14 +32,14 @@ const LARGEST_BATCH: usize = 1 << 20;
 const SMALLEST_BATCH: usize = 64 << 10;
 const BATCHES_GOAL: usize = 2 << 20;
 
-/// After this many bytes the disk is asked to begin writing, so that the final sync has little left to do. They are few,
-/// because such a sync also waits for what the disk has been asked for by other uploads, and so does the ledger.
+/// After this many bytes the disk is asked to begin writing, so that the final sync has little left to do. The number is
+/// small because a sync also waits for what other uploads have asked the disk for. So does each write of the ledger.
 const FLUSH_BYTES: u64 = 4 << 20;
 
 /// After this many bytes the upload waits until the disk has done what it was asked for.
 const MOST_UNFLUSHED_BYTES: u64 = 2 * FLUSH_BYTES;
 
-/// How long the uploads of a disk that is slow wait for the bytes of one of them.
+/// On a slow disk, the next upload asks after this time although the one before is not done.
 const LONGEST_FLUSH: Duration = Duration::from_secs(1);
 
 pub(super) struct DiskWriter {
@@ -47,7 +48,8 @@ pub(super) struct DiskWriter {
     shared: Shared,
     batch: Batch,
     writing: Writing,
-    flushing: Option<JoinHandle<Result<(), DiskError>>>,
+    /// Ends with the upload if it still waits for its turn.
+    flushing: Option<AbortOnDropHandle<Result<(), DiskError>>>,
     since_flush: u64,
     arriving: Counted,
 }
@@ -60,7 +62,7 @@ pub(super) struct Shared {
     calls: Calls,
     shards: Arc<ShardFolders>,
     arriving: Counter,
-    /// At writing what has arrived before an upload has ended.
+    /// Which upload may ask the disk to begin writing. One does at a time.
     flushes: Turns,
 }
 
@@ -135,10 +137,10 @@ impl DiskWriter {
         let file = file.file.try_clone().map_err(|error| DiskError::io("open", &path, error))?;
         let sync = move || file.sync_data().map_err(|error| DiskError::io("sync", &path, error));
         let (client, Shared { calls, flushes, .. }) = (self.client.clone(), self.shared.clone());
-        self.flushing = Some(tokio::spawn(async move {
+        self.flushing = Some(AbortOnDropHandle::new(tokio::spawn(async move {
             let _turn = flushes.take(client).await;
             calls.begin_sync(sync)?.await.map_err(|_| DiskError::Stopping)?
-        }));
+        })));
         Ok(())
     }
 

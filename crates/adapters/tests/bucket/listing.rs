@@ -1,4 +1,4 @@
-//! What a bucket lists, and what it says is not there.
+//! Listings of a bucket, and answers that an object does not exist.
 
 use cloakroom_adapters::bucket::Pool;
 use cloakroom_core::metrics::Metrics;

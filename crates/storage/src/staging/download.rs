@@ -42,7 +42,7 @@ impl Staging {
     ) -> Result<Download, AccessError> {
         let (id, size_bytes) = (resource.id, resource.data.bundle.size_bytes);
         let holder = Holder::namespace(resource.data.owner.namespace());
-        // Without shares nobody has checked whose the namespace is.
+        // Without shares, the owner's namespace is only what the uploader claimed.
         let has_shares = self.parts.capacity.has_shares();
         let client = if has_shares { Client::Holder(holder.clone()) } else { client };
         let transfer = self.parts.transfers.begin_download(id, holder)?;

@@ -31,7 +31,7 @@ pub struct NewUpload {
     pub uploaded_by: Option<String>,
     /// For whom it counts, if there are shares.
     pub holder: Option<Holder>,
-    /// Who waits for memory, if there are no shares.
+    /// Who takes turns with others, if there are no shares. If there are, it is the holder.
     pub client: Client,
 }
 

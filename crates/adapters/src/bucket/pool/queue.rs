@@ -157,7 +157,7 @@ impl Queue {
         self.held.get(client).copied().unwrap_or(0)
     }
 
-    /// What must be taken back for the next one: first from clients that have more than it, then from its own.
+    /// Takes memory back for the transfer that is next. Clients that have more than its client come first, then its own client.
     pub fn revoke(&mut self, patience: &Patience) -> Vec<Arc<dyn Revoke>> {
         self.looked_at = Instant::now();
         // If all of them have too much, the first one.
