@@ -139,6 +139,7 @@ const TEMPLATES: &[&str] = &[
     "spec: {volumes: [{name: v, configMap: {name: c, defaultMode: 0644, items: [{key: k, path: p, mode: 0400}]}}]}",
     "spec:\n  terminationGracePeriodSeconds: 1.5e1\n  securityContext: {runAsUser: 185, fsGroup: 0x10}\n  hostNetwork: yes\n  \
      containers: [{name: a, ports: [{containerPort: 1e3}], livenessProbe: {httpGet: {port: http}, periodSeconds: \"010\"}}]\n",
+    "spec: {unknown: 1e30, containers: [{name: x}]}",
     "x: &a [1, 2]\ny: &b {<<: *a}\nspec: {containers: [*b], dnsConfig: {options: [{name: ndots, value: \"2\"}]}}",
 ];
 
