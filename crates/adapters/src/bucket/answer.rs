@@ -10,6 +10,8 @@ use hyper::http::{HeaderMap, StatusCode};
 use object_store::client::{HttpError, HttpErrorKind};
 use serde_json::Value;
 
+use super::advice::advice;
+
 /// Says of a store that its answer has ended early.
 pub(super) const BROKEN: &str = "broke the connection";
 
@@ -19,8 +21,8 @@ pub(super) const LATE: &str = "did not answer in time";
 /// Codes that say that the store takes no further call at the moment.
 const THROTTLING: [&str; 4] = ["RequestLimitExceeded", "ServerBusy", "SlowDown", "TooManyRequests"];
 
-/// Codes for a request that did not arrive whole. Their status is 400, but the request was not wrong.
-const UNFINISHED: [&str; 2] = ["IncompleteBody", "RequestTimeout"];
+/// Codes for a request that did not arrive as it was sent. Their status is 400, but the request was not wrong.
+const UNFINISHED: [&str; 4] = ["BadDigest", "IncompleteBody", "RequestTimeout", "XAmzContentSHA256Mismatch"];
 
 /// Codes that say that the credentials are not accepted, with any status.
 const DENYING: [&str; 4] =
@@ -45,8 +47,9 @@ const OF_AN_ABSENT_OBJECT: [&str; 3] = ["BlobNotFound", "FileNotFoundException",
 const LASTING: [&str; 4] =
     ["BlobAlreadyExists", "BlobArchived", "BlobImmutableDueToPolicy", "SnapshotsPresent"];
 
-/// Codes with the status of a conflict that are about the object, and not about the condition of the call.
-const OF_THE_OBJECT: [&str; 3] = ["BlobArchived", "BlobImmutableDueToPolicy", "SnapshotsPresent"];
+/// Codes that are about the state of one object, with a status of the credentials or of a condition.
+const OF_THE_OBJECT: [&str; 4] =
+    ["BlobArchived", "BlobImmutableDueToPolicy", "InvalidObjectState", "SnapshotsPresent"];
 
 /// Codes that say that the bucket has no room.
 const FULL: [&str; 2] = ["QuotaExceeded", "XMinioStorageFull"];
@@ -67,10 +70,10 @@ pub(super) struct Refusal {
     status: StatusCode,
     /// The store's own name for the error.
     code: Option<String>,
-    /// The region of the bucket, if the answer says it.
-    region: Option<String>,
     /// The message of HDFS, which has no credentials.
     message: Option<String>,
+    /// What the answer means for an admin, where its code does not say it.
+    advice: Option<String>,
 }
 
 /// Why there is no result.
@@ -82,6 +85,8 @@ pub(super) enum Reason {
     Unreached(String),
     /// There is no answer, or only a part of it; the text says why.
     NoAnswer(String),
+    /// The time for the call is over, and there is no answer.
+    Late,
     /// There is an answer that cannot be read.
     Unclear,
 }
@@ -103,19 +108,14 @@ pub(super) struct Failure {
 }
 
 impl Refusal {
-    /// Reads the answer. Only the code is taken from its body.
+    /// Reads the answer. Only words are taken from its body.
     pub fn read(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Self {
-        let word = |name| headers.get(name).and_then(|value| value.to_str().ok()).and_then(word);
         let text = String::from_utf8_lossy(body);
-        let code = text.split_once("<Code>").and_then(|(_, rest)| rest.split_once("</Code>"));
         // Services that give out tokens answer as OAuth says.
-        let of_token = || serde_json::from_slice::<Value>(body).ok()?["error"].as_str().and_then(self::word);
-        Self {
-            status,
-            code: word("x-ms-error-code").or_else(|| self::word(code?.0)).or_else(of_token),
-            region: word("x-amz-bucket-region"),
-            message: None,
-        }
+        let of_token = || serde_json::from_slice::<Value>(body).ok()?["error"].as_str().and_then(word);
+        let code = header(headers, "x-ms-error-code").or_else(|| element(&text, "Code")).or_else(of_token);
+        let advice = advice(status, code.as_deref(), headers, &text);
+        Self { status, code, message: None, advice }
     }
 
     /// Reads the answer of a node of HDFS. Nearly all errors there have one status, so the exception tells them apart.
@@ -131,12 +131,12 @@ impl Refusal {
             None => Some(NO_NODE.to_owned()),
         };
         let status = code.as_deref().map_or(status, status_of);
-        Self { status, code, region: None, message }
+        Self { status, code, message, advice: None }
     }
 
     /// The answer that an object is not the version that was asked for.
     pub fn of_another_version() -> Self {
-        Self { status: StatusCode::PRECONDITION_FAILED, code: None, region: None, message: None }
+        Self { status: StatusCode::PRECONDITION_FAILED, code: None, message: None, advice: None }
     }
 
     fn is(&self, codes: &[&str]) -> bool {
@@ -161,7 +161,8 @@ impl Refusal {
     }
 
     fn is_denial(&self) -> bool {
-        [StatusCode::FORBIDDEN, StatusCode::UNAUTHORIZED].contains(&self.status) || self.is(&DENYING)
+        let is_denied = [StatusCode::FORBIDDEN, StatusCode::UNAUTHORIZED].contains(&self.status);
+        is_denied && !self.is(&OF_THE_OBJECT) || self.is(&DENYING)
     }
 
     /// Whether other calls would fail as well.
@@ -218,9 +219,20 @@ fn status_of(exception: &str) -> StatusCode {
     }
 }
 
+/// A header that is a [`word`].
+pub(super) fn header(headers: &HeaderMap, name: &str) -> Option<String> {
+    headers.get(name)?.to_str().ok().and_then(word)
+}
+
+/// The text of the first XML element of that name, if it is a [`word`].
+pub(super) fn element(body: &str, name: &str) -> Option<String> {
+    let (_, rest) = body.split_once(&format!("<{name}>"))?;
+    word(rest.split_once("</")?.0)
+}
+
 /// A short word, as stores name errors and regions. Another text could be anything.
 fn word(text: &str) -> Option<String> {
-    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     ((1..=64).contains(&text.len()) && text.bytes().all(is_word)).then(|| text.to_owned())
 }
 
@@ -234,12 +246,7 @@ impl Display for Refusal {
         if let Some(code) = &self.code {
             write!(f, " ({code})")?;
         }
-        match &self.region {
-            Some(region) if self.status.is_redirection() || self.is(&OF_THE_BUCKET) => {
-                write!(f, "; the bucket is in the region {region}")
-            }
-            _ => Ok(()),
-        }
+        self.advice.as_ref().map_or(Ok(()), |advice| write!(f, ": {advice}"))
     }
 }
 
@@ -255,6 +262,7 @@ impl Display for Trouble {
         match &self.reason {
             Reason::Refused(refusal) => write!(f, "{who} answered {refusal}"),
             Reason::Unreached(why) | Reason::NoAnswer(why) => write!(f, "{who} {why}"),
+            Reason::Late => write!(f, "{who} {LATE}"),
             Reason::Unclear => write!(f, "{who} gave an answer that cannot be read"),
         }
     }
@@ -279,6 +287,12 @@ impl Failure {
         Self { action, on: on.to_string(), trouble: Box::new(Trouble::no_answer(why)) }
     }
 
+    /// The time for the call is over, and there is no answer.
+    pub fn late(action: &'static str, on: impl Display) -> Self {
+        let trouble = Trouble { host: None, reason: Reason::Late };
+        Self { action, on: on.to_string(), trouble: Box::new(trouble) }
+    }
+
     /// The failure is one of the credentials, and not of the call.
     pub fn of_credentials(mut self) -> Self {
         self.trouble.host.get_or_insert_with(|| "their source".to_owned());
@@ -298,8 +312,18 @@ impl Failure {
     pub fn is_temporary(&self) -> bool {
         match &self.trouble.reason {
             Reason::Refused(refusal) => refusal.is_throttling() || !refusal.is_certain(),
-            Reason::Unreached(_) | Reason::NoAnswer(_) | Reason::Unclear => true,
+            Reason::Unreached(_) | Reason::NoAnswer(_) | Reason::Late | Reason::Unclear => true,
         }
+    }
+
+    /// Whether the store had all the time that it may take. Another attempt would double the time without an answer.
+    pub fn is_late(&self) -> bool {
+        self.trouble.reason == Reason::Late
+    }
+
+    /// Whether the answer itself says what to do about it.
+    pub fn is_explained(&self) -> bool {
+        self.refusal().is_some_and(|refusal| refusal.advice.is_some())
     }
 
     /// Whether the answer may mean that the store does not know a part of the request.
@@ -368,7 +392,7 @@ impl Trouble {
     pub fn is_of_this_node(&self) -> bool {
         match &self.reason {
             Reason::Refused(refusal) => refusal.is(&[STANDBY]),
-            Reason::Unreached(_) | Reason::NoAnswer(_) => true,
+            Reason::Unreached(_) | Reason::NoAnswer(_) | Reason::Late => true,
             Reason::Unclear => false,
         }
     }

@@ -31,8 +31,9 @@ pub(super) trait Api: Send + Sync {
     /// Deletes an object.
     async fn delete(&self, path: &Path) -> Result<()>;
 
-    /// A page of the objects whose paths begin with `prefix`. `token` is that of the page before.
-    async fn list(&self, prefix: &str, token: Option<String>) -> Result<Page>;
+    /// A page of the objects whose paths begin with `prefix`, of at most `most` where the store takes that. `token` is that of the
+    /// page before.
+    async fn list(&self, prefix: &str, token: Option<String>, most: Option<usize>) -> Result<Page>;
 }
 
 /// What a store says of an object.
@@ -104,8 +105,9 @@ impl<S: Objects> Api for S {
         ObjectStoreExt::delete(self, path).await
     }
 
-    async fn list(&self, prefix: &str, token: Option<String>) -> Result<Page> {
-        let options = PaginatedListOptions { page_token: token, ..PaginatedListOptions::default() };
+    async fn list(&self, prefix: &str, token: Option<String>, most: Option<usize>) -> Result<Page> {
+        let options =
+            PaginatedListOptions { page_token: token, max_keys: most, ..PaginatedListOptions::default() };
         let page = self.list_paginated(Some(prefix), options).await?;
         let objects = page.result.objects.into_iter().map(Meta::from).collect();
         Ok(Page { objects, token: page.page_token })

@@ -12,14 +12,14 @@ use cloakroom_storage::store::{BlobFacts, StoreError};
 use object_store::path::Path;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::answer::{Failure, LATE};
+use super::answer::Failure;
 use super::api::{Api, Objects};
 use super::conditions::Form;
 use super::hdfs::Hdfs;
 use super::upload::LONGEST_HANDLE;
 use super::{Location, Pool};
 
-/// How long the store may take for a call. A call is not tried again when its first failure is longer ago.
+/// How long the store may take for a call. A call is not tried again when its first attempt began longer ago.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How slowly the bytes of a call may go.
@@ -37,6 +37,10 @@ pub(super) fn to_move(bytes: u64) -> Duration {
 pub(super) fn to_complete(bytes: u64) -> Duration {
     PATIENCE + Duration::from_secs(bytes / SLOWEST_COPY_PER_SECOND)
 }
+
+/// How long the store may take to say whether it has what it was too late to acknowledge. With the time for a part it is less
+/// than the minute that clients and proxies wait for an answer.
+const LAST_LOOK: Duration = Duration::from_secs(5);
 
 /// A call that succeeded so short a time ago says that the next one will.
 const RECENT: Duration = Duration::from_secs(10);
@@ -106,18 +110,26 @@ pub(super) struct Bucket {
 }
 
 /// The attempts of one call.
-#[derive(Default)]
 pub(super) struct Attempts {
     failures: Failures,
-    first_failure: Option<Instant>,
+    began: Instant,
 }
 
 impl Attempts {
+    /// The first one begins now.
+    pub fn begin() -> Self {
+        Self { failures: Failures::default(), began: Instant::now() }
+    }
+
+    /// Whether there is no time for another one.
+    fn is_late(&self) -> bool {
+        self.began.elapsed() >= PATIENCE
+    }
+
     /// Counts a failure. Waits until the next attempt, and returns whether there may be one.
     pub async fn another(&mut self) -> bool {
         let wait = self.failures.wait(&BACKOFF, None, rand::random());
-        let since = self.first_failure.get_or_insert_with(Instant::now);
-        let may = self.failures.count() < ATTEMPTS && since.elapsed() < PATIENCE;
+        let may = self.failures.count() < ATTEMPTS && !self.is_late();
         if may {
             sleep(wait).await;
         }
@@ -146,6 +158,11 @@ impl Bucket {
     /// There is no answer, or only a part of it, when `action` was to be done on the object at `path`.
     pub fn no_answer(&self, action: &'static str, path: &Path, why: &str) -> Failure {
         Failure::no_answer(action, self.location.shown(path), why)
+    }
+
+    /// The time for `action` on the object at `path` is over, and there is no answer.
+    pub fn late(&self, action: &'static str, path: &Path) -> Failure {
+        Failure::late(action, self.location.shown(path))
     }
 
     /// Removes what an upload to `path` has left that was not committed.
@@ -190,7 +207,7 @@ impl Bucket {
             call.await.map_err(|error| self.failure(action, path, &error))
         };
         let answer = timeout(patience, authenticated).await;
-        let answer = answer.unwrap_or_else(|_| Err(self.no_answer(action, path, LATE)));
+        let answer = answer.unwrap_or_else(|_| Err(self.late(action, path)));
         if answer.is_ok() {
             *self.succeeded_at() = Some(Instant::now());
         }
@@ -219,7 +236,7 @@ impl Bucket {
     where
         F: Future<Output = object_store::Result<T>> + Send,
     {
-        let mut attempts = Attempts::default();
+        let mut attempts = Attempts::begin();
         loop {
             match self.once(action, path, patience, call()).await {
                 Err(failure) if failure.is_temporary() && attempts.another().await => {}
@@ -241,12 +258,13 @@ impl Bucket {
     where
         F: Future<Output = object_store::Result<T>> + Send,
     {
-        let (mut attempts, mut may_be_done) = (Attempts::default(), false);
+        let (mut attempts, mut may_be_done) = (Attempts::begin(), false);
         loop {
             let Err(failure) = self.once(action, path, patience, call()).await else { return Ok(()) };
             // An object that stands in the way is this one, too.
             may_be_done |= failure.may_be_done() || failure.is_conflict();
-            match self.facts(path).await {
+            let patience = if attempts.is_late() { LAST_LOOK } else { PATIENCE };
+            match timeout(patience, self.facts(path)).await.unwrap_or(Ok(None)) {
                 Ok(Some(found)) if found.size_bytes == length => return Ok(()),
                 // The condition of a single request did not let it replace what is there.
                 Ok(Some(_)) => return Err(StoreError::Fault(failure.into())),

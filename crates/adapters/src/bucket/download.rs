@@ -11,7 +11,7 @@ use futures_util::stream::{self, BoxStream};
 use object_store::path::Path;
 use tokio::time::timeout;
 
-use super::answer::{BROKEN, Failure, LATE};
+use super::answer::{BROKEN, Failure};
 use super::api::Meta;
 use super::calls::{Attempts, Bucket, PATIENCE};
 use super::pool::Pause;
@@ -34,8 +34,8 @@ struct Download {
     etag: Option<String>,
     /// The answer that is being read, while the reader pauses. The pool may take it back if others wait for its memory.
     answer: Option<Pause<Answer>>,
-    /// The attempts since the last piece.
-    attempts: Attempts,
+    /// The attempts since the first failure after the last piece.
+    attempts: Option<Attempts>,
     /// Whether there was a piece.
     has_begun: bool,
     /// For whom the memory counts.
@@ -86,7 +86,7 @@ pub(super) async fn open(
         left: range,
         etag: None,
         answer: None,
-        attempts: Attempts::default(),
+        attempts: None,
         has_begun: false,
         client: client.clone(),
     };
@@ -128,7 +128,7 @@ impl Download {
         while !self.left.is_empty() {
             let failure = match self.piece().await {
                 Ok(piece) => {
-                    (self.attempts, self.has_begun) = (Attempts::default(), true);
+                    (self.attempts, self.has_begun) = (None, true);
                     self.left.start += piece.len() as u64;
                     return Ok(Some((piece, self)));
                 }
@@ -137,7 +137,10 @@ impl Download {
             };
             // Without a version, the next answer may be about another object.
             let may_go_on = self.etag.is_some() || !self.has_begun;
-            if !may_go_on || !failure.is_temporary() || !self.attempts.another().await {
+            // Who has a part of it loses more by a broken answer than by waiting.
+            let may_help = failure.is_temporary() && (self.has_begun || !failure.is_late());
+            let attempts = self.attempts.get_or_insert_with(Attempts::begin);
+            if !may_go_on || !may_help || !attempts.another().await {
                 return Err(failure.into());
             }
         }
@@ -156,7 +159,7 @@ impl Download {
         };
         let path = &self.path;
         let piece = match timeout(PATIENCE, answer.next()).await {
-            Err(_) => return Err(self.bucket.no_answer(ACTION, path, LATE).into()),
+            Err(_) => return Err(self.bucket.late(ACTION, path).into()),
             Ok(None) => return Err(self.bucket.no_answer(ACTION, path, BROKEN).into()),
             Ok(Some(piece)) => piece.map_err(|error| self.bucket.failure(ACTION, path, &error))?,
         };

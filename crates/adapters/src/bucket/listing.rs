@@ -76,7 +76,7 @@ impl Listing {
     /// The next page, and the rest: `None` if there is none.
     async fn page(mut self, bucket: &Bucket) -> Result<(Vec<Meta>, Option<Self>), StoreError> {
         let prefix = format!("{}/", self.folder);
-        let ask = || bucket.api.list(&prefix, self.token.clone());
+        let ask = || bucket.api.list(&prefix, self.token.clone(), None);
         let page = bucket.repeated("list", &self.folder, PATIENCE, ask).await?;
         let first = page.objects.first().map(|found| found.path.clone());
         let is_new = first.is_some() && first != self.first && page.token != self.token;

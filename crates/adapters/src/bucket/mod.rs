@@ -1,6 +1,7 @@
 //! Blobs as objects of a bucket: `PREFIX/blobs/KEY`. The stamp of the store is `PREFIX/stamp`, and copies of the ledger are
 //! `PREFIX/ledger/TIME.db`, where no listing of blobs finds them. In HDFS the same paths are files.
 
+mod advice;
 mod answer;
 mod api;
 mod azure;

@@ -3,8 +3,8 @@
 use bytes::BytesMut;
 use cloakroom_storage::store::StoreError;
 use futures_util::TryStreamExt as _;
-use object_store::PutMode;
 use object_store::path::Path;
+use object_store::{MultipartId, PutMode};
 
 use super::BucketStore;
 use super::answer::Failure;
@@ -51,6 +51,29 @@ pub enum ProbeError {
         /// The answer; `None` if the condition held, and the store denied that.
         #[source]
         source: Option<StoreError>,
+    },
+    /// The store lacks a kind of request.
+    #[error("{store} has no {what}, and cloakroom needs them: use another store, or a later version of it")]
+    Lacks {
+        /// The store.
+        store: String,
+        /// The kind of request, as S3 names it.
+        what: &'static str,
+        /// The answer; `None` if the store answers as if it had been asked something else.
+        #[source]
+        source: Option<StoreError>,
+    },
+    /// The store does not make an object of the parts that it took.
+    #[error(
+        "{store} cannot complete an upload in parts, and all large bundles are such uploads: a gateway before it may drop or \
+         change the ETags of parts"
+    )]
+    Parts {
+        /// The store.
+        store: String,
+        /// The failure.
+        #[source]
+        source: StoreError,
     },
     /// The store returns other bytes than were written, or does not list them.
     #[error("{0} does not have what was written to it a moment ago: use a store with strong consistency")]
@@ -107,15 +130,26 @@ const IF_MATCH: &str = "an object must be a certain version (If-Match)";
 
 const TEXT: &str = "cloakroom tries whether this bucket can be used\n";
 
+const LISTS: &str = "lists by pages (ListObjectsV2)";
+
+const UPLOADS_IN_PARTS: &str = "uploads in parts (CreateMultipartUpload)";
+
+/// How many pages may have the two objects. Stores may return pages without any.
+const MOST_PAGES: usize = 20;
+
 impl BucketStore {
     /// Tries all that a server does in its bucket, and removes what it made for that.
     pub async fn probe(&self) -> Result<(), ProbeError> {
         let bucket = &*self.0;
         let path = bucket.location.probe(rand::random());
-        let tried = Probe { bucket, path: &path }.run().await;
+        // Another object, because Google lets one change once a second.
+        let in_parts = Path::from(format!("{path}-parts"));
+        let tried = Probe { bucket, path: &path, in_parts: &in_parts }.run().await;
         if tried.is_err() {
-            // The error says what is wrong; this one would say the same.
-            let _ = bucket.once("delete", &path, PATIENCE, bucket.delete(&path)).await;
+            for path in [&path, &in_parts] {
+                // The error says what is wrong; this one would say the same.
+                let _ = bucket.once("delete", path, PATIENCE, bucket.delete(path)).await;
+            }
         }
         tried
     }
@@ -124,6 +158,7 @@ impl BucketStore {
 struct Probe<'a> {
     bucket: &'a Bucket,
     path: &'a Path,
+    in_parts: &'a Path,
 }
 
 impl Probe<'_> {
@@ -141,16 +176,19 @@ impl Probe<'_> {
             Err(failed) if failed.is_conflict() => {}
             Err(failed) => return Err(self.refused_condition(failed).await),
         }
+        let mut written = vec![path];
         if let Backend::Objects(objects) = &self.bucket.backend {
             self.replace(&**objects).await?;
+            self.abort_upload(&**objects).await?;
+            self.complete_upload(&**objects).await?;
+            written.push(self.in_parts);
         }
-        self.read_and_list().await?;
-        if let Backend::Objects(objects) = &self.bucket.backend {
-            self.begin_and_abort(&**objects).await?;
+        self.read(&written).await?;
+        self.list(&written).await?;
+        for path in written {
+            self.delete(path).await?;
         }
-        let deleted = self.bucket.repeated("delete", path, PATIENCE, || self.bucket.delete(path)).await;
-        deleted.map_err(|failed| self.error(Right::Delete, failed))?;
-        self.ask_for_what_is_absent().await
+        Ok(())
     }
 
     async fn replace(&self, objects: &dyn Objects) -> Result<(), ProbeError> {
@@ -176,41 +214,85 @@ impl Probe<'_> {
         self.error(Right::Write, failed)
     }
 
-    async fn begin_and_abort(&self, objects: &dyn Objects) -> Result<(), ProbeError> {
-        // Another name, because Google lets one object change once a second.
-        let path = &self.bucket.location.probe(rand::random());
-        let create = || objects.create_multipart(path);
-        let begun = self.bucket.repeated("begin the upload of", path, PATIENCE, create).await;
-        let id = begun.map_err(|failed| self.error(Right::Abort, failed))?;
-        let abort = || objects.abort_multipart(path, &id);
-        let aborted = self.bucket.repeated("abort the upload of", path, PATIENCE, abort).await;
-        aborted.map(drop).map_err(|failed| self.error(Right::Abort, failed))
+    async fn begin_upload(&self, objects: &dyn Objects) -> Result<MultipartId, ProbeError> {
+        let create = || objects.create_multipart(self.in_parts);
+        let begun = self.bucket.repeated("begin the upload of", self.in_parts, PATIENCE, create).await;
+        begun.map_err(|failed| self.lack_or_error(UPLOADS_IN_PARTS, Right::Abort, failed))
     }
 
-    async fn read_and_list(&self) -> Result<(), ProbeError> {
-        let (api, path) = (&self.bucket.api, self.path);
-        let read = self.bucket.repeated("read", path, PATIENCE, || async {
-            api.get(path, None, None).await?.pieces.try_collect::<BytesMut>().await
-        });
-        let text = read.await.map_err(|failed| self.error(Right::Read, failed))?;
-        // Without its last digit: the library leaves out what is named as the prefix.
-        let name: &str = path.as_ref();
-        let prefix = &name[..name.len() - 1];
-        let list = || api.list(prefix, None);
-        let listed = self.bucket.repeated("list", path, PATIENCE, list).await;
-        let listed = listed.map_err(|failed| self.error(Right::List, failed))?;
-        let is_listed = listed.objects.iter().any(|found| found.path == *path);
-        if text != TEXT || !is_listed {
-            return Err(ProbeError::Consistency(self.store()));
+    async fn abort_upload(&self, objects: &dyn Objects) -> Result<(), ProbeError> {
+        let id = self.begin_upload(objects).await?;
+        let abort = || objects.abort_multipart(self.in_parts, &id);
+        let aborted = self.bucket.repeated("abort the upload of", self.in_parts, PATIENCE, abort).await;
+        aborted.map_err(|failed| self.error(Right::Abort, failed))
+    }
+
+    async fn complete_upload(&self, objects: &dyn Objects) -> Result<(), ProbeError> {
+        let id = self.begin_upload(objects).await?;
+        let completed = async {
+            let put = || objects.put_part(self.in_parts, &id, 0, TEXT.into());
+            let part = self.bucket.repeated("write a part of", self.in_parts, PATIENCE, put).await?;
+            let complete = || objects.complete_multipart(self.in_parts, &id, vec![part.clone()]);
+            let length = TEXT.len() as u64;
+            self.bucket.committed("complete the upload of", self.in_parts, length, PATIENCE, complete).await
+        };
+        let completed: Result<(), StoreError> = completed.await;
+        if completed.is_err() {
+            // The error says what is wrong.
+            let abort = objects.abort_multipart(self.in_parts, &id);
+            let _ = self.bucket.once("abort the upload of", self.in_parts, PATIENCE, abort).await;
+        }
+        completed.map_err(|source| match source {
+            StoreError::Fault(_) | StoreError::Unavailable(_) => {
+                ProbeError::Parts { store: self.store(), source }
+            }
+            source => ProbeError::Store { store: self.store(), source },
+        })
+    }
+
+    async fn read(&self, written: &[&Path]) -> Result<(), ProbeError> {
+        for path in written {
+            let read = self.bucket.repeated("read", path, PATIENCE, || async {
+                self.bucket.api.get(path, None, None).await?.pieces.try_collect::<BytesMut>().await
+            });
+            if read.await.map_err(|failed| self.error(Right::Read, failed))? != TEXT {
+                return Err(ProbeError::Consistency(self.store()));
+            }
         }
         Ok(())
     }
 
+    /// Lists what was `written`, by pages of one object where the store has pages.
+    async fn list(&self, written: &[&Path]) -> Result<(), ProbeError> {
+        // Without its last digit: the library leaves out what is named as the prefix.
+        let name: &str = self.path.as_ref();
+        let prefix = &name[..name.len() - 1];
+        let (mut listed, mut token) = (Vec::new(), None);
+        for _ in 0..MOST_PAGES {
+            let page = || self.bucket.api.list(prefix, token.clone(), Some(1));
+            let page = self.bucket.repeated("list", self.path, PATIENCE, page).await;
+            let page = page.map_err(|failed| self.lack_or_error(LISTS, Right::List, failed))?;
+            listed.extend(page.objects.into_iter().map(|found| found.path));
+            token = page.token;
+            if token.is_none() {
+                break;
+            }
+        }
+        match written.iter().filter(|path| listed.contains(path)).count() {
+            found if found == written.len() => Ok(()),
+            0 => Err(ProbeError::Consistency(self.store())),
+            _ => Err(ProbeError::Lacks { store: self.store(), what: LISTS, source: None }),
+        }
+    }
+
     /// Without the right to list, S3 answers 403 in place of 404, and nothing can be known to be absent.
-    async fn ask_for_what_is_absent(&self) -> Result<(), ProbeError> {
-        let asked =
-            self.bucket.repeated("look at", self.path, PATIENCE, || self.bucket.api.head(self.path)).await;
-        match asked {
+    async fn delete(&self, path: &Path) -> Result<(), ProbeError> {
+        match self.bucket.repeated("delete", path, PATIENCE, || self.bucket.delete(path)).await {
+            // An earlier attempt was done, or the store says so of each deletion: the next answer tells.
+            Err(failed) if failed.is_absence() => {}
+            deleted => deleted.map_err(|failed| self.error(Right::Delete, failed))?,
+        }
+        match self.bucket.repeated("look at", path, PATIENCE, || self.bucket.api.head(path)).await {
             Err(failed) if failed.is_absence() => Ok(()),
             Err(failed) => Err(self.error(Right::List, failed)),
             Ok(_) => Err(ProbeError::Consistency(self.store())),
@@ -225,10 +307,20 @@ impl Probe<'_> {
         ProbeError::Ignored { store: self.store(), condition }
     }
 
+    fn lack_or_error(&self, what: &'static str, right: Right, failed: Failure) -> ProbeError {
+        if failed.may_be_unsupported() && !failed.is_explained() {
+            return ProbeError::Lacks { store: self.store(), what, source: Some(failed.into()) };
+        }
+        self.error(right, failed)
+    }
+
     fn error(&self, right: Right, failed: Failure) -> ProbeError {
         let (what, right) = right.describe(self.bucket.location.kind());
+        let is_explained = failed.is_explained();
         match (self.store(), StoreError::from(failed)) {
-            (store, source @ StoreError::Denied(_)) => ProbeError::Right { what, right, store, source },
+            (store, source @ StoreError::Denied(_)) if !is_explained => {
+                ProbeError::Right { what, right, store, source }
+            }
             (store, source) => ProbeError::Store { store, source },
         }
     }

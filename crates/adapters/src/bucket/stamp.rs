@@ -39,7 +39,7 @@ async fn versioned(bucket: &Bucket) -> Result<Option<(Stamp, UpdateVersion)>, St
     };
     let mut answered = found().await;
     // A store without a stamp belongs to no ledger. Before that is concluded, the store is asked once more.
-    if answered.as_ref().is_err_and(Failure::is_absent_object) && Attempts::default().another().await {
+    if answered.as_ref().is_err_and(Failure::is_absent_object) && Attempts::begin().another().await {
         answered = found().await;
     }
     match answered {
@@ -56,7 +56,7 @@ async fn versioned(bucket: &Bucket) -> Result<Option<(Stamp, UpdateVersion)>, St
 /// Replaces the stamp `seen`. Returns `false` if there is another one.
 pub(super) async fn replace(bucket: &Bucket, seen: Option<Stamp>, by: Stamp) -> Result<bool, StoreError> {
     let (path, text) = (bucket.location.stamp(), format!("{by}\n"));
-    let (mut attempts, mut was_tried) = (Attempts::default(), false);
+    let (mut attempts, mut was_tried) = (Attempts::begin(), false);
     let mut form = bucket.form.get().copied().unwrap_or(Form::AsGiven);
     loop {
         let (stamp, version) = versioned(bucket).await?.unzip();

@@ -9,6 +9,7 @@ mod downloads;
 mod hdfs;
 mod listing;
 mod minio;
+mod probe;
 mod refusals;
 mod uploads;
 
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
         downloads::trials(),
         refusals::trials(),
         conditions::trials(),
+        probe::trials(),
         copies::trials(),
         listing::trials(),
         clouds::trials(),

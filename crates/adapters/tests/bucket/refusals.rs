@@ -28,7 +28,7 @@ const XML: &str = "application/xml";
 
 async fn each_answer_has_its_kind() {
     type Kind = fn(&StoreError) -> bool;
-    let answers: [(u16, &str, &str, Kind); 12] = [
+    let answers: [(u16, &str, &str, Kind); 14] = [
         (503, "SlowDown", "throttled", |error| matches!(error, StoreError::Throttled(_))),
         (429, "TooManyRequests", "throttled", |error| matches!(error, StoreError::Throttled(_))),
         (500, "InternalError", "unavailable", |error| matches!(error, StoreError::Unavailable(_))),
@@ -40,6 +40,8 @@ async fn each_answer_has_its_kind() {
         (400, "InvalidAuthenticationInfo", "denied", |error| matches!(error, StoreError::Denied(_))),
         (409, "ContainerBeingDeleted", "unavailable", |error| matches!(error, StoreError::Unavailable(_))),
         (409, "SnapshotsPresent", "failed", |error| matches!(error, StoreError::Fault(_))),
+        (403, "InvalidObjectState", "failed", |error| matches!(error, StoreError::Fault(_))),
+        (400, "KMS.DisabledException", "failed", |error| matches!(error, StoreError::Fault(_))),
         (400, "InvalidArgument", "failed", |error| matches!(error, StoreError::Fault(_))),
     ];
     for (status, code, outcome, is_expected) in answers {

@@ -125,6 +125,16 @@ impl ApiError {
         Self::try_again(Code::NotWritable, error.to_string())
     }
 
+    /// The storage refuses to give out this bundle, and no later attempt helps.
+    fn unreadable(error: &dyn Error) -> Self {
+        tracing::error!(error = %chain(error), "request failed");
+        let mut cause = error;
+        while let Some(source) = cause.source() {
+            cause = source;
+        }
+        Self::new(Code::Internal, format!("the server's storage does not give this bundle out: {cause}"))
+    }
+
     /// An error of the server itself. The log has the details, and the client learns only that it happened.
     pub(super) fn internal(error: &dyn Error) -> Self {
         tracing::error!(error = %chain(error), "request failed");
@@ -229,6 +239,7 @@ impl From<AccessError> for ApiError {
             AccessError::NotWritable(_) | AccessError::Denied(_) => Self::not_writable(&error),
             // The log has the cause since the row was set aside.
             AccessError::SetAside { .. } => Self::new(Code::Internal, error.to_string()),
+            AccessError::Store(fault @ StoreError::Fault(_)) => Self::unreadable(&fault),
             AccessError::BytesLost { .. } | AccessError::Store(_) | AccessError::Ledger(_) => {
                 Self::internal(&error)
             }

@@ -1,9 +1,12 @@
 //! Uploads: from the first limit to the acknowledgement.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use jiff::Timestamp;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
@@ -186,11 +189,11 @@ impl Upload {
         work.await.map_err(|_| stopping())?
     }
 
-    /// Gives the upload up, and waits until nothing of it is left.
+    /// Gives the upload up, and waits until nothing of it is left, unless that takes long.
     pub async fn abandon(mut self) {
-        if let Some(progress) = self.progress.take() {
-            drop(progress.writer);
-            self.parts.abandon(self.id, progress.lease.authority(), Late::Never).await;
+        if let Some(Progress { writer, hold, lease }) = self.progress.take() {
+            drop(writer);
+            not_long(self.parts.clean_up(self.id, lease, hold, Late::Never)).await;
         }
     }
 }
@@ -200,14 +203,8 @@ impl Drop for Upload {
     fn drop(&mut self) {
         let Some(Progress { writer, hold, lease }) = self.progress.take() else { return };
         drop(writer);
-        let (parts, id) = (Arc::clone(&self.parts), self.id);
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            let tracker = parts.background.clone();
-            let clean_up = async move {
-                parts.abandon(id, lease.authority(), Late::Never).await;
-                drop((lease, hold));
-            };
-            tracker.spawn_on(clean_up, &runtime);
+        if tokio::runtime::Handle::try_current().is_ok() {
+            self.parts.clean_up(self.id, lease, hold, Late::Never);
         }
     }
 }
@@ -233,8 +230,7 @@ impl Acknowledgement {
                 Ok(staged)
             }
             Err(error) => {
-                self.parts.abandon(self.id, lease.authority(), late).await;
-                drop((lease, hold));
+                not_long(self.parts.clean_up(self.id, lease, hold, late)).await;
                 Err(error)
             }
         }
@@ -278,7 +274,7 @@ impl Parts {
 
     /// Takes the room, adds the row, and begins the blob, in this order.
     async fn begin(
-        &self,
+        self: &Arc<Self>,
         beginning: &Beginning,
         pending: &PendingResource,
         client: &Client,
@@ -289,8 +285,7 @@ impl Parts {
         match self.begin_blob(BlobKey::of(id), beginning.announced, client, &lease).await {
             Ok(writer) => Ok(Progress { writer, lease, hold }),
             Err(error) => {
-                self.abandon(id, lease.authority(), Late::Never).await;
-                drop((lease, hold));
+                not_long(self.clean_up(id, lease, hold, Late::Never)).await;
                 Err(error)
             }
         }
@@ -316,6 +311,16 @@ impl Parts {
             return Err(error.into());
         }
         Ok(CountedWriter::new(writer, self.turns.clone(), client.clone()))
+    }
+
+    /// Begins to remove what is left of an upload that failed.
+    fn clean_up(self: &Arc<Self>, id: ResourceId, lease: Lease, hold: Hold, late: Late) -> JoinHandle<()> {
+        let parts = Arc::clone(self);
+        let removed = async move {
+            parts.abandon(id, lease.authority(), late).await;
+            drop((lease, hold));
+        };
+        self.background.spawn(removed.in_current_span())
     }
 
     /// Removes bytes and row of an upload that was not acknowledged, if `by` may do that. If it fails, the next sweep
@@ -354,6 +359,13 @@ impl Parts {
         self.own_uploads().remove(&id);
         Ok(())
     }
+}
+
+/// Waits for a clean-up. A client that has waited in vain for the storage is not kept waiting for it once more.
+async fn not_long(clean_up: JoinHandle<()>) {
+    const LONG: Duration = Duration::from_secs(2);
+    // It goes on.
+    let _ = timeout(LONG, clean_up).await;
 }
 
 pub(super) fn tell_of_broken_upload(id: ResourceId, error: &AccessError) {

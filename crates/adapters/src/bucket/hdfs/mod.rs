@@ -241,7 +241,7 @@ impl Api for Hdfs {
         self.remove(path).await
     }
 
-    async fn list(&self, prefix: &str, token: Option<String>) -> Result<Page> {
+    async fn list(&self, prefix: &str, token: Option<String>, _most: Option<usize>) -> Result<Page> {
         let (folder, beginning) = prefix.rsplit_once('/').unwrap_or(("", prefix));
         let folder = Path::from(folder);
         let (found, token) = match self.entries(&folder, token.as_deref().unwrap_or(beginning)).await {
