@@ -106,7 +106,7 @@ pub struct PublicUrl(String);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "not a public URL: write http://HOST[:PORT] or https://HOST[:PORT], with a path if a proxy adds one, and without a \
-     user name"
+     user name and a *"
 )]
 pub struct PublicUrlError;
 
@@ -116,9 +116,9 @@ impl FromStr for PublicUrl {
     fn from_str(text: &str) -> Result<Self, PublicUrlError> {
         let uri: Uri = text.parse().map_err(|_| PublicUrlError)?;
         let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
-        let has_user = uri.authority().is_none_or(|authority| authority.as_str().contains('@'));
+        let is_no_place = uri.authority().is_none_or(|authority| authority.as_str().contains(['@', '*']));
         // The `Uri` type drops the fragment, so the text itself is checked.
-        if !is_http || has_user || uri.query().is_some() || text.contains('#') {
+        if !is_http || is_no_place || uri.query().is_some() || text.contains('#') {
             return Err(PublicUrlError);
         }
         Ok(Self(text.trim_end_matches('/').to_owned()))
@@ -140,9 +140,17 @@ mod tests {
         for (text, shown) in [("https://h/", "https://h"), ("http://h:80/a@b//", "http://h:80/a@b")] {
             assert_eq!(text.parse::<PublicUrl>().unwrap().to_string(), shown);
         }
-        for text in
-            ["", "h", "ftp://h", "https://", "https://u:p@h", "https://h?x", "https://h#x", "https://h#u@v"]
-        {
+        for text in [
+            "",
+            "h",
+            "ftp://h",
+            "https://",
+            "https://u:p@h",
+            "https://h?x",
+            "https://h#x",
+            "https://h#u@v",
+            "https://*.h",
+        ] {
             assert!(text.parse::<PublicUrl>().is_err(), "{text}");
         }
     }
