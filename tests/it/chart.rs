@@ -33,6 +33,19 @@ fn the_charts_page_has_every_value_with_its_default() {
 }
 
 #[test]
+fn values_that_are_null_have_the_defaults_of_the_file_of_values() {
+    let mut defaults = parse(&read("values.yaml"))[0].clone();
+    take_open_maps(&mut defaults, &schema());
+    must_be("files/defaults.json", &format!("{}\n", serde_json::to_string_pretty(&defaults).unwrap()));
+    for entry in std::fs::read_dir(chart().join("templates")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let template = read(&format!("templates/{name}"));
+        let is_complete = template.starts_with("{{- include \"cloakroom.complete\" . }}\n");
+        assert_eq!(is_complete, !name.starts_with('_'), "{name}");
+    }
+}
+
+#[test]
 fn every_value_is_described_in_the_same_words_where_it_is_set_and_where_it_is_checked() {
     let commented = commented();
     for (name, meaning) in &commented {
@@ -41,8 +54,8 @@ fn every_value_is_described_in_the_same_words_where_it_is_set_and_where_it_is_ch
     }
     let mut known = Vec::new();
     add_names(&schema(), "", &mut known);
-    // The first two are for a parent chart.
-    known.retain(|name| name != "enabled" && name != "global" && !name.contains("issuerRef."));
+    // The first is for a parent chart.
+    known.retain(|name| name != "enabled" && !name.contains("issuerRef."));
     let mut described: Vec<_> = commented.into_iter().map(|(name, _)| name).collect();
     described.sort();
     known.sort();
@@ -53,7 +66,8 @@ fn every_value_is_described_in_the_same_words_where_it_is_set_and_where_it_is_ch
 fn nothing_but_known_values_is_accepted_at_any_level() {
     fn closed(schema: &Value, at: &str) {
         if let Some(properties) = schema["properties"].as_object() {
-            assert_eq!(schema["additionalProperties"], false, "{at}");
+            // A parent chart has other global values for its other charts.
+            assert_eq!(schema["additionalProperties"], at == ".global", "{at}");
             properties.iter().for_each(|(key, inner)| closed(inner, &format!("{at}.{key}")));
         }
     }
@@ -130,6 +144,15 @@ fn add_names(schema: &Value, at: &str, names: &mut Vec<String>) {
         let name = if at.is_empty() { key.clone() } else { format!("{at}.{key}") };
         add_names(inner, &name, names);
         names.push(name);
+    }
+}
+
+/// Takes away what may have any entries. In such maps null removes an entry.
+fn take_open_maps(values: &mut Value, schema: &Value) {
+    let values = values.as_object_mut().unwrap();
+    values.retain(|key, value| !value.is_object() || schema["properties"][key]["properties"].is_object());
+    for (key, value) in values.iter_mut().filter(|(_, value)| value.is_object()) {
+        take_open_maps(value, &schema["properties"][key]);
     }
 }
 

@@ -5,6 +5,7 @@ mod comparison;
 mod dependency;
 pub mod helm;
 pub mod installed;
+mod meanings;
 pub mod notes;
 mod texts;
 
@@ -25,7 +26,7 @@ use helm::{Helm, values_of};
 type Test = fn(&Helm);
 
 pub fn trials() -> Vec<Trial> {
-    let tests: [(&str, Test); 14] = [
+    let tests: [(&str, Test); 21] = [
         ("chart_is_accepted_by_a_strict_lint_with_the_values_of_every_overlay", lint),
         ("chart_without_values_is_told_what_is_missing_by_lint", lint_without_values),
         ("chart_makes_what_kustomize_makes_for_the_base_and_every_overlay", overlays),
@@ -39,7 +40,14 @@ pub fn trials() -> Vec<Trial> {
         ("chart_refuses_a_kubernetes_that_is_too_old", old_kubernetes),
         ("chart_keeps_two_releases_apart", two_releases),
         ("chart_is_a_dependency_with_a_condition_and_several_aliases", dependency::aliases),
+        ("chart_takes_global_values_and_null_from_a_parent", dependency::global_values),
         ("chart_takes_every_text_as_a_text", texts::odd_texts),
+        ("chart_takes_numbers_and_booleans_as_texts_where_only_texts_are_possible", texts::odd_values),
+        ("chart_takes_null_as_if_a_value_were_absent", meanings::null),
+        ("chart_opens_the_ports_in_the_addresses_of_the_store", meanings::store_ports),
+        ("chart_has_the_empty_class_for_a_dash", meanings::empty_class),
+        ("chart_listens_for_ipv6_where_the_service_has_it", meanings::address_families),
+        ("chart_gives_the_rights_to_the_account_of_the_pod", meanings::account),
     ];
     let both = |(name, test): (&'static str, Test)| {
         Helm::VERSIONS.map(|version| {

@@ -1,4 +1,23 @@
 {{/*
+Gives a value that is null its default, as if it were absent: Helm has removed it. Where any entries may be, as in
+ownerKinds, null takes one away. Each template begins with this.
+*/}}
+{{- define "cloakroom.complete" -}}
+{{- include "cloakroom.completeSection" (list .Values (.Files.Get "files/defaults.json" | fromJson)) -}}
+{{- end }}
+
+{{- define "cloakroom.completeSection" -}}
+{{- $values := first . -}}
+{{- range $key, $default := last . -}}
+{{- if kindIs "invalid" (index $values $key) -}}
+{{- $_ := set $values $key $default -}}
+{{- else if kindIs "map" $default -}}
+{{- include "cloakroom.completeSection" (list (index $values $key) $default) -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{/*
 What names of objects begin with. There is room behind it for the longest ending, -operations. Under an alias this is one
 of several in a parent chart, and the alias has to tell them apart.
 */}}
@@ -27,10 +46,41 @@ app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | quote }}
 {{- end }}
 
+{{/* A repository has a registry of its own if what is before its first slash cannot be a folder of one. */}}
 {{- define "cloakroom.image" -}}
+{{- $registry := .Values.global.imageRegistry | trimSuffix "/" -}}
 {{- with .Values.image -}}
+{{- if and $registry (not (regexMatch "^([^/]*[.:][^/]*|localhost)/" .repository)) }}{{ $registry }}/{{ end -}}
 {{ .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ .tag }}{{ end }}
 {{- end -}}
+{{- end }}
+
+{{/* Other charts have names in global.imagePullSecrets, or entries as a pod has them. */}}
+{{- define "cloakroom.imagePullSecrets" -}}
+{{- $names := list }}
+{{- range concat .Values.imagePullSecrets .Values.global.imagePullSecrets }}
+{{- if kindIs "string" . }}{{ $names = append $names . }}{{ else }}{{ $names = append $names .name }}{{ end }}
+{{- end }}
+{{- range uniq $names }}
+- name: {{ . | quote }}
+{{- end }}
+{{- end }}
+
+{{- define "cloakroom.serviceAccount" -}}
+{{ .Values.serviceAccount.name | default (include "cloakroom.fullname" .) }}
+{{- end }}
+
+{{/* Entries whose values must be texts. YAML's numbers and booleans become the text that stands for them. */}}
+{{- define "cloakroom.texts" -}}
+{{- range $key, $value := . }}
+{{- if not (kindIs "invalid" $value) }}
+{{ $key | quote }}: {{ include "cloakroom.text" $value }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "cloakroom.text" -}}
+{{ if kindIs "string" . }}{{ quote . }}{{ else }}{{ toJson . | quote }}{{ end }}
 {{- end }}
 
 {{/* The Secret that has the server's certificate; empty where it speaks http. */}}
@@ -85,17 +135,32 @@ CronJob: batch
 - {{ toYaml . | nindent 2 | trim }}
 {{- end }}
 {{- end }}
-{{- with .Values.extraEnv }}
-{{ toYaml . }}
+{{- range .Values.extraEnv }}
+- name: {{ .name | quote }}
+{{- if not (kindIs "invalid" .value) }}
+  value: {{ include "cloakroom.text" .value }}
+{{- end }}
+{{- with .valueFrom }}
+  valueFrom:
+    {{- toYaml . | nindent 4 }}
+{{- end }}
 {{- end }}
 {{- end }}
 
+{{/* What the server listens at. [::] is IPv4 as well; a node without IPv6 does not have it. */}}
+{{- define "cloakroom.address" -}}
+{{- with .Values.service -}}
+{{ or (has "IPv6" .ipFamilies) (hasSuffix "DualStack" .ipFamilyPolicy) | ternary "[::]" "0.0.0.0" }}
+{{- end -}}
+{{- end }}
+
 {{- define "cloakroom.ownEnv" -}}
+{{- $address := include "cloakroom.address" . }}
 - name: CLOAKROOM_LISTEN
-  value: 0.0.0.0:10000
+  value: {{ printf "%s:10000" $address | quote }}
 # Probes, metrics and the calls of `cloakroom ls`, away from the port that others can reach.
 - name: CLOAKROOM_OPS_LISTEN
-  value: 0.0.0.0:10001
+  value: {{ printf "%s:10001" $address | quote }}
 - name: CLOAKROOM_UPLOAD_AUTH
   value: {{ .Values.uploadAuth | quote }}
 {{- if .Values.acceptClusterTokens }}
@@ -182,7 +247,19 @@ CronJob: batch
 {{- end }}
 {{- end }}
 
-{{- /* The Secret with the tokens that the server reads; empty if it reads none. */}}
-{{- define "cloakroom.tokensSecret" -}}
-{{- if or (eq .Values.uploadAuth "token") .Values.adminToken }}{{ .Values.tokens.existingSecret }}{{ end }}
+{{/* Where the server may reach its store: storePorts, and the ports in the addresses of the store. */}}
+{{- define "cloakroom.storePorts" -}}
+{{- $ports := list -}}
+{{- range .Values.networkPolicy.storePorts }}{{ $ports = append $ports (int .) }}{{ end -}}
+{{- $usual := dict "http:" 80 "https:" 443 "webhdfs:" 9870 "swebhdfs:" 9871 -}}
+{{- range list .Values.store.endpoint .Values.store.url -}}
+{{- $parts := splitList "/" . -}}
+{{- $port := get $usual (first $parts) -}}
+{{- if $port -}}
+{{- range splitList "," (index $parts 2) -}}
+{{- $ports = append $ports (regexFind ":[0-9]+$" . | trimPrefix ":" | default $port | int) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{ $ports | uniq | toJson }}
 {{- end }}

@@ -4,6 +4,11 @@
 {{- if not .Values.image.repository -}}
 {{- $wrong = append $wrong "image.repository is missing: set it to the name of the image in your registry, such as registry.example.com/cloakroom" -}}
 {{- end -}}
+{{- range $name, $text := dict "image.repository" .Values.image.repository "global.imageRegistry" .Values.global.imageRegistry -}}
+{{- if contains "://" $text -}}
+{{- $wrong = append $wrong (printf "%s begins with a scheme, which the name of an image does not have: write %s" $name (splitList "://" $text | last)) -}}
+{{- end -}}
+{{- end -}}
 {{- if not (or .Values.image.digest .Values.image.tag) -}}
 {{- $wrong = append $wrong "image.digest is missing: set it to the digest of the image that you pushed, sha256:… (or set image.tag, which can be moved to another image)" -}}
 {{- end -}}
@@ -34,6 +39,9 @@
 {{- if and (hasPrefix "webhdfs://" .url) (not .allowHttp) -}}
 {{- $wrong = append $wrong "store.allowHttp is false, and webhdfs:// is without TLS: set it, or use swebhdfs://" -}}
 {{- end -}}
+{{- if and (hasPrefix "http://" .endpoint) (not .allowHttp) -}}
+{{- $wrong = append $wrong "store.allowHttp is false, and store.endpoint is without TLS: set it, or write https://" -}}
+{{- end -}}
 {{- if and (contains "webhdfs://" .url) .existingSecret -}}
 {{- $wrong = append $wrong "store.existingSecret is set: HDFS takes no credentials" -}}
 {{- end -}}
@@ -45,6 +53,9 @@
 {{- if and $values.enabled (not $values.host) -}}
 {{- $wrong = append $wrong (printf "%s.host is missing: set it to the name by which clients reach the server, such as cloakroom.example.com" $name) -}}
 {{- end -}}
+{{- if and $values.enabled (contains "*" $values.host) -}}
+{{- $wrong = append $wrong (printf "%s.host has a *, and tickets begin with this name: write one name, such as cloakroom.example.com" $name) -}}
+{{- end -}}
 {{- end -}}
 {{- if and .Values.gateway.enabled (not .Values.gateway.parentRefs) -}}
 {{- $wrong = append $wrong "gateway.parentRefs is missing: name your Gateway, such as [{ name: gateway, namespace: gateway-system, sectionName: https }]" -}}
@@ -52,6 +63,26 @@
 {{- if and .Values.ingress.enabled .Values.gateway.enabled (ne .Values.ingress.host .Values.gateway.host) -}}
 {{- $wrong = append $wrong "ingress.host and gateway.host differ: tickets begin with one name, so set both to the same" -}}
 {{- end -}}
+{{- with .Values.service -}}
+{{- if and .loadBalancerClass (ne .type "LoadBalancer") -}}
+{{- $wrong = append $wrong "service.loadBalancerClass is for service.type LoadBalancer only: leave it out, or choose that" -}}
+{{- end -}}
+{{- if and .loadBalancerSourceRanges (ne .type "LoadBalancer") -}}
+{{- $wrong = append $wrong "service.loadBalancerSourceRanges is for service.type LoadBalancer only: leave it out, or choose that" -}}
+{{- end -}}
+{{- if and .externalTrafficPolicy (eq .type "ClusterIP") -}}
+{{- $wrong = append $wrong "service.externalTrafficPolicy is for service.type NodePort and LoadBalancer only: leave it out, or choose one of them" -}}
+{{- end -}}
+{{- end -}}
+{{- with .Values.serviceAccount -}}
+{{- if not (or .create .name) -}}
+{{- $wrong = append $wrong "serviceAccount.name is missing: with serviceAccount.create false, name an account that exists in the release's namespace" -}}
+{{- end -}}
+{{- if and .annotations (not .create) -}}
+{{- $wrong = append $wrong "serviceAccount.annotations is set, and serviceAccount.create is false: annotate the account where it is made" -}}
+{{- end -}}
+{{- end -}}
+{{- $wrong = concat $wrong (include "cloakroom.collisions" . | fromJsonArray) -}}
 {{- if not .Values.ownerKinds -}}
 {{- $wrong = append $wrong "ownerKinds is empty: name one kind or more that bundles can belong to, such as Pod: pods" -}}
 {{- end -}}

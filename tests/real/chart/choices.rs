@@ -12,6 +12,9 @@ const OTHERS: &[(&str, &str, &str)] = &[
     ("image.digest", DIGEST, "base"),
     ("image.tag", "\"other\"", "base"),
     ("image.pullPolicy", "\"Always\"", "base"),
+    ("global.imageRegistry", "\"registry.example.com\"", "base"),
+    ("global.imagePullSecrets", "[\"registry\"]", "base"),
+    ("global.storageClass", "\"fast\"", "base"),
     ("imagePullSecrets", "[{\"name\": \"registry\"}]", "base"),
     ("fullnameOverride", "\"staging\"", "base"),
     ("uploadAuth", "\"none\"", "base"),
@@ -30,6 +33,7 @@ const OTHERS: &[(&str, &str, &str)] = &[
     ("store.existingSecret", "\"\"", "bucket"),
     ("store.caSecret", "\"ca\"", "bucket"),
     ("networkPolicy.storePorts", "[9000]", "bucket"),
+    ("serviceAccount", "{\"create\": false, \"name\": \"other\"}", "base"),
     ("serviceAccount.annotations", "{\"a\": \"b\"}", "base"),
     ("persistence.size", "\"1Ti\"", "base"),
     ("persistence.storageClassName", "\"fast\"", "base"),
@@ -39,7 +43,11 @@ const OTHERS: &[(&str, &str, &str)] = &[
     ("service.type", "\"LoadBalancer\"", "base"),
     ("service.nodePort", "31001", "nodeport"),
     ("service.annotations", "{\"a\": \"b\"}", "base"),
-    ("service.loadBalancerSourceRanges", "[\"192.0.2.0/24\"]", "base"),
+    ("service.ipFamilyPolicy", "\"RequireDualStack\"", "base"),
+    ("service.ipFamilies", "[\"IPv6\"]", "base"),
+    ("service.externalTrafficPolicy", "\"Local\"", "nodeport"),
+    ("service", "{\"type\": \"LoadBalancer\", \"loadBalancerClass\": \"example.com/inner\"}", "base"),
+    ("service", "{\"type\": \"LoadBalancer\", \"loadBalancerSourceRanges\": [\"192.0.2.0/24\"]}", "base"),
     ("tls.existingSecret", "\"other\"", "base"),
     ("tls.certManager.issuerRef", "{\"name\": \"ca\"}", "base"),
     ("tls.certManager", "{\"issuerRef\": {\"name\": \"ca\"}, \"dnsNames\": [\"a.example.com\"]}", "base"),
@@ -98,10 +106,8 @@ pub fn every_value(helm: &Helm) {
         serde_json::from_str(&std::fs::read_to_string(chart().join("values.schema.json")).unwrap()).unwrap();
     let mut known = BTreeSet::new();
     add_leaves(&schema, "", &mut known);
-    // These are for a parent chart.
-    for name in ["enabled", "global"] {
-        known.remove(name);
-    }
+    // This is for a parent chart.
+    known.remove("enabled");
     assert!(known.len() > 40, "the schema is read wrong");
     assert_eq!(known.difference(&tried).collect::<Vec<_>>(), Vec::<&String>::new(), "these were not tried");
 }
@@ -141,6 +147,14 @@ const WRONG: &[(&[&str], &str)] = &[
     (
         &["image.repository=registry.example.com/cloakroom:0.1.0"],
         "at '/image/repository': 'registry.example.com/cloakroom:0.1.0' does not match pattern…",
+    ),
+    (
+        &["image.repository=https://registry.example.com/cloakroom"],
+        "image.repository begins with a scheme, which the name of an image does not have: write registry.example.com/cloakroom",
+    ),
+    (
+        &["global.imageRegistry=oci://registry.example.com"],
+        "global.imageRegistry begins with a scheme, which the name of an image does not have: write registry.example.com",
     ),
     (&["image.registry=example.com"], "at '/image': additional properties 'registry' not allowed"),
     (&["replicas=2"], "at '': additional properties 'replicas' not allowed"),
@@ -189,6 +203,14 @@ const WRONG: &[(&[&str], &str)] = &[
         "ingress.host and gateway.host differ: tickets begin with one name, so set both to the same",
     ),
     (
+        &["ingress.enabled=true", "ingress.host=*.example.com"],
+        "ingress.host has a *, and tickets begin with this name: write one name, such as cloakroom.example.com",
+    ),
+    (
+        &["gateway.enabled=true", "gateway.host=*.example.com", "gateway.parentRefs[0].name=gateway"],
+        "gateway.host has a *, and tickets begin with this name: write one name, such as cloakroom.example.com",
+    ),
+    (
         &["ownerKinds.SparkApplication=sparkapplications"],
         "ownerKinds has SparkApplication, which is no built-in kind: write its API group behind it, as in SparkApplication.sparkoperator.k8s.io",
     ),
@@ -207,6 +229,27 @@ const WRONG: &[(&[&str], &str)] = &[
     (
         &["service.loadBalancerSourceRanges={192.0.2.0}"],
         "at '/service/loadBalancerSourceRanges/0': '192.0.2.0' does not match pattern…",
+    ),
+    (
+        &["service.loadBalancerSourceRanges={192.0.2.0/24}", "service.type=NodePort"],
+        "service.loadBalancerSourceRanges is for service.type LoadBalancer only: leave it out, or choose that",
+    ),
+    (
+        &["service.loadBalancerClass=example.com/inner"],
+        "service.loadBalancerClass is for service.type LoadBalancer only: leave it out, or choose that",
+    ),
+    (
+        &["service.externalTrafficPolicy=Local"],
+        "service.externalTrafficPolicy is for service.type NodePort and LoadBalancer only: leave it out, or choose one of them",
+    ),
+    (&["service.ipFamilies={ipv6}"], "at '/service/ipFamilies/0': value must be one of 'IPv4', 'IPv6'"),
+    (
+        &["serviceAccount.create=false"],
+        "serviceAccount.name is missing: with serviceAccount.create false, name an account that exists in the release's namespace",
+    ),
+    (
+        &["serviceAccount.create=false", "serviceAccount.name=a", "serviceAccount.annotations.b=c"],
+        "serviceAccount.annotations is set, and serviceAccount.create is false: annotate the account where it is made",
     ),
     (&["service.nodePort=32768"], "at '/service/nodePort': maximum: got 32,768, want 32,767"),
     (&["namespaces={Spark}"], "at '/namespaces/0': 'Spark' does not match pattern…"),
@@ -227,10 +270,44 @@ const WRONG: &[(&[&str], &str)] = &[
         "store.user is missing: name the user of the folder of webhdfs://",
     ),
     (
+        &["store.url=s3://team/a", "store.endpoint=http://s3.example.com:9000"],
+        "store.allowHttp is false, and store.endpoint is without TLS: set it, or write https://",
+    ),
+    (
         &["store.url=swebhdfs://one/team", "store.user=a", "store.existingSecret=b"],
         "store.existingSecret is set: HDFS takes no credentials",
     ),
     (&["persistence.size=big"], "at '/persistence/size': 'big' does not match pattern…"),
+    (&["podLabels.a=9007199254740993"], "at '/podLabels/a': maximum: got …"),
+    (
+        &["extraVolumes[0].name=data"],
+        "extraVolumes has data, which the chart itself has: choose another name",
+    ),
+    (
+        &["extraVolumes[0].name=tls", "tls.existingSecret=a"],
+        "extraVolumes has tls, which the chart itself has: choose another name",
+    ),
+    (
+        &["extraVolumes[0].name=a", "extraVolumes[1].name=a"],
+        "extraVolumes has a twice: keep one, or choose another name",
+    ),
+    (
+        &["extraVolumeMounts[0].name=data", "extraVolumeMounts[0].mountPath=/var/lib/cloakroom/"],
+        "extraVolumeMounts has /var/lib/cloakroom, which the chart itself has: choose another mountPath",
+    ),
+    (
+        &["initContainers[0].name=cloakroom"],
+        "initContainers has cloakroom, which the chart itself has: choose another name",
+    ),
+    (&["extraEnv[0].name=A", "extraEnv[1].name=A"], "extraEnv has A twice: keep one, or choose another name"),
+    (
+        &["podLabels.app\\.kubernetes\\.io/instance=a"],
+        "podLabels has app.kubernetes.io/instance, which the chart itself sets: leave it out",
+    ),
+    (
+        &["monitoring.labels.helm\\.sh/chart=a"],
+        "monitoring.labels has helm.sh/chart, which the chart itself sets: leave it out",
+    ),
 ];
 
 /// The container gets a Secret with credentials as variables, and at Google as a file.

@@ -31,6 +31,36 @@ pub fn odd_texts(helm: &Helm) {
     }
 }
 
+/// What YAML takes for a number or a boolean is taken for the text that was meant, and null for nothing.
+pub fn odd_values(helm: &Helm) {
+    let rendered = |value: &Value| {
+        let entries = json!({"a": value});
+        let values = json!({
+            "service": {"annotations": entries},
+            "ingress": {"enabled": true, "host": "cloakroom.example.com", "annotations": entries},
+            "monitoring": {"enabled": true, "labels": entries},
+            "serviceAccount": {"annotations": entries},
+            "nodeSelector": entries,
+            "podLabels": entries,
+            "podAnnotations": entries,
+            "extraEnv": [{"name": "A", "value": value}],
+        });
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), values.to_string()).unwrap();
+        let files = ["ci/base-values.yaml".to_owned(), file.path().to_str().unwrap().to_owned()];
+        Value::from(helm.render(&files, &[]).objects().to_vec())
+    };
+    for (value, text) in
+        [(json!(1_234_567), "1234567"), (json!(-1.5), "-1.5"), (json!(true), "true"), (json!(false), "false")]
+    {
+        let expected = rendered(&json!(text));
+        assert_eq!(rendered(&value), expected);
+        assert_eq!(expected.to_string().matches(&format!("\"a\":\"{text}\"")).count(), 8, "{expected}");
+    }
+    let nothing = rendered(&Value::Null).to_string();
+    assert!(!nothing.contains("\"a\":") && !nothing.contains("\"null\""), "{nothing}");
+}
+
 fn replaced(value: &Value, text: &str) -> Value {
     match value {
         Value::String(found) => Value::from(found.replace(PLAIN, text)),
@@ -74,7 +104,8 @@ fn with_claim_and_ingress(text: &str, name: &str) -> Value {
 fn with_class_and_gateway(text: &str, name: &str) -> Value {
     let mut values = common(text, name);
     values["fullnameOverride"] = json!(name);
-    values["persistence"] = json!({"storageClassName": text});
+    // There a dash is the empty class.
+    values["persistence"] = json!({"storageClassName": name});
     values["tls"] = json!({"certManager": {"issuerRef": {"name": text, "kind": text}, "dnsNames": [text]}});
     values["gateway"] = json!({"enabled": true, "host": name, "parentRefs": [{"name": text}]});
     values
