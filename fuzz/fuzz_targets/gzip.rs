@@ -27,7 +27,7 @@ fuzz_target!(|input: &[u8]| {
 
 fn unpacked(bundle: &[u8]) -> Result<Vec<UnpackedFile>, UnpackError> {
     let target = Target::new();
-    let unpacked = unpack(bundle, &target.inside(), &LIMITS);
+    let unpacked = unpack(bundle, &target.folder(), &LIMITS);
     let found = target.checked_files();
     match &unpacked {
         Ok(files) => assert_eq!(files.len(), found.len()),
@@ -82,7 +82,7 @@ fn packed(content: &[u8], choice: u8) {
     assert_eq!(tar[512..512 + content.len()], content);
     let target = Target::new();
     let limits = UnpackLimits { max_entries: 1, max_bytes: content.len() as u64 };
-    let files = unpack(bundle.as_slice(), &target.inside(), &limits).expect("what was packed");
+    let files = unpack(bundle.as_slice(), &target.folder(), &limits).expect("what was packed");
     assert_eq!(files, [UnpackedFile { name: name.clone(), size_bytes: content.len() as u64 }]);
     assert!(fs::read(target.inside().join(name)).expect("a file") == content);
 }

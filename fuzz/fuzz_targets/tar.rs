@@ -15,7 +15,7 @@ fuzz_target!(|input: &[u8]| {
         tar.chunks_exact_mut(512).filter(|block| block[257..].starts_with(b"ustar")).for_each(fix_checksum);
     }
     let target = Target::new();
-    let unpacked = unpack(tar.as_slice(), &target.inside(), &LIMITS);
+    let unpacked = unpack(tar.as_slice(), &target.folder(), &LIMITS);
     let found = target.checked_files();
     for (name, _) in &found {
         assert!(!name.chars().any(|c| c.is_control() || c == '\\'), "{name:?}");

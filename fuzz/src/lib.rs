@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use cloakroom_transfer::bundle::Folder;
 use tempfile::TempDir;
 
 /// A folder to unpack into, with a neighbour that must stay unchanged. It is removed when dropped. `TMPDIR` decides its
@@ -16,6 +17,11 @@ impl Target {
         let outer = tempfile::tempdir().expect("a temporary folder");
         fs::write(outer.path().join("neighbour"), b"untouched").expect("a file");
         Self(outer)
+    }
+
+    /// The folder, which is made if it does not exist yet.
+    pub fn folder(&self) -> Folder {
+        Folder::at(&self.inside()).expect("a folder")
     }
 
     /// Where to unpack.

@@ -1,20 +1,14 @@
 //! Modes of files and folders. They are set explicitly, because a strict umask would hide the files from the user of
 //! another container.
 
-use std::fs::{self, File, Metadata, Permissions};
+use std::fs::{File, Metadata, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
 
-/// Gives a file this mode. On a volume that permits no chmod, such as SMB or FUSE, the mode that the file has counts if it
-/// has every right of the wanted one.
-pub(crate) fn of_file(file: &File, mode: u32) -> io::Result<()> {
+/// Gives a file or folder this mode. On a volume that permits no chmod, such as SMB or FUSE, its mode counts if that has
+/// every right of the wanted one.
+pub(crate) fn set(file: &File, mode: u32) -> io::Result<()> {
     or_enough(mode, file.set_permissions(Permissions::from_mode(mode)), || file.metadata())
-}
-
-/// The same for a folder.
-pub(crate) fn of_folder(path: &Path, mode: u32) -> io::Result<()> {
-    or_enough(mode, fs::set_permissions(path, Permissions::from_mode(mode)), || fs::metadata(path))
 }
 
 fn or_enough(
@@ -40,6 +34,8 @@ fn or_enough(
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -1,9 +1,10 @@
 //! Bundles: writes flat `.tar.gz` archives fast, and reads untrusted archives safely.
 //!
 //! [`PackPlan`] checks and names the files, and [`pack()`] writes them. [`unpack()`] extracts a bundle into its own
-//! folder, and [`place()`] moves the extracted files to their target. This room uses no network and does not know the
-//! server.
+//! [`Folder`], and [`place()`] moves the extracted files to their target. This room uses no network and does not know
+//! the server.
 
+pub(crate) mod folder;
 mod method;
 mod names;
 mod place;
@@ -18,6 +19,7 @@ mod sources;
 #[cfg(test)]
 mod round_trip;
 
+pub use folder::Folder;
 pub use names::unique_names;
 pub use pack::pack;
 pub use place::{PlaceError, check_place, place};

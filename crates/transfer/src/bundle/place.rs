@@ -1,17 +1,17 @@
 //! Moves unpacked files to their target folder, after it has checked that nothing is in their way.
 
 use std::collections::HashSet;
-use std::fs::{self, DirBuilder, File, FileType};
+use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::Stat;
 use thiserror::Error;
 
+use super::folder::{Folder, Walk, file_type, is_file_of, what};
 use super::policy::{NameFault, clean_path, printable};
 use super::unpack::UnpackedFile;
-use crate::modes;
 
-const FOLDER_MODE: u32 = 0o755;
 const COMPARE_BUFFER_BYTES: usize = 128 * 1024;
 
 /// Why files were not put into place.
@@ -72,15 +72,12 @@ pub enum PlaceError {
 /// Moves each of `files` from the folder `from` to the folder `to`, which must be on the same file system. Checks
 /// everything before it changes anything. If the target already has a file with the same bytes, that file stays, so
 /// that a second run of the same work succeeds. The caller removes what is left in `from`.
-pub fn place(from: &Path, files: &[UnpackedFile], to: &Path) -> Result<(), PlaceError> {
-    let Work { missing_folders, moves } = plan(from, files, to)?;
-    make_target(to)?;
-    missing_folders.iter().try_for_each(|folder| make_folder(&to.join(folder)))?;
-    moves.iter().try_for_each(|name| rename(&from.join(name), &to.join(name)))
+pub fn place(from: &Folder, files: &[UnpackedFile], to: &Folder) -> Result<(), PlaceError> {
+    carry_out(&plan(from, files, to)?, from, to)
 }
 
 /// Checks whether [`place`] would find something in its way, and changes nothing.
-pub fn check_place(from: &Path, files: &[UnpackedFile], to: &Path) -> Result<(), PlaceError> {
+pub fn check_place(from: &Folder, files: &[UnpackedFile], to: &Folder) -> Result<(), PlaceError> {
     plan(from, files, to).map(drop)
 }
 
@@ -90,18 +87,27 @@ struct Work<'a> {
     moves: Vec<&'a str>,
 }
 
-fn plan<'a>(from: &Path, files: &'a [UnpackedFile], to: &Path) -> Result<Work<'a>, PlaceError> {
+fn plan<'a>(from: &Folder, files: &'a [UnpackedFile], to: &Folder) -> Result<Work<'a>, PlaceError> {
     let mut work = Work { missing_folders: Vec::new(), moves: Vec::new() };
     let mut known = HashSet::new();
-    check_target(to)?;
+    let (mut from, mut to) = (Walk::from(from), Walk::from(to));
     for file in files {
         check_name(&file.name)?;
-        work.missing_folders.extend(check_parents(&file.name, to, &mut known)?);
-        if !is_there(from, file, to)? {
+        work.missing_folders.extend(check_parents(&file.name, &mut to, &mut known)?);
+        if !is_there(&mut from, file, &mut to)? {
             work.moves.push(file.name.as_str());
         }
     }
     Ok(work)
+}
+
+/// Other processes may have changed the folders since the checks. Then this fails.
+fn carry_out(work: &Work<'_>, from: &Folder, to: &Folder) -> Result<(), PlaceError> {
+    let (mut from, mut to) = (Walk::from(from), Walk::from(to));
+    for folder in &work.missing_folders {
+        to.make_folder(folder).map_err(|source| disk("create the folder", to.shown(folder), source))?;
+    }
+    work.moves.iter().try_for_each(|name| rename(&mut from, name, &mut to))
 }
 
 fn check_name(name: &str) -> Result<(), PlaceError> {
@@ -113,21 +119,11 @@ fn check_name(name: &str) -> Result<(), PlaceError> {
     Err(PlaceError::Name { name: printable(name.as_bytes()), source: fault })
 }
 
-/// The target itself may be a link, because volumes are mounted in many ways. Folders below it may not be links.
-fn check_target(to: &Path) -> Result<(), PlaceError> {
-    match fs::metadata(to) {
-        Ok(metadata) if metadata.is_dir() => Ok(()),
-        Ok(metadata) => Err(PlaceError::NotAFolder { path: to.to_owned(), what: kind(metadata.file_type()) }),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        Err(source) => Err(disk("look at", to, source)),
-    }
-}
-
 /// The parent folders of a file that do not exist yet, outermost first. Each folder is returned for its first file
 /// only.
 fn check_parents<'a>(
     name: &'a str,
-    to: &Path,
+    to: &mut Walk<'_>,
     known: &mut HashSet<&'a str>,
 ) -> Result<Vec<&'a str>, PlaceError> {
     let mut missing = Vec::new();
@@ -136,53 +132,44 @@ fn check_parents<'a>(
         if !known.insert(folder) {
             continue;
         }
-        let path = to.join(folder);
-        match look(&path)? {
+        match look(to, folder)? {
             None => missing.push(folder),
-            Some(found) if found.is_dir() => {}
-            Some(found) => return Err(PlaceError::NotAFolder { path, what: kind(found.file_type()) }),
+            Some(found) if file_type(&found).is_dir() => {}
+            Some(found) => {
+                return Err(PlaceError::NotAFolder { path: to.shown(folder), what: what(file_type(&found)) });
+            }
         }
     }
     Ok(missing)
 }
 
 /// Checks whether the target already has this file with the same bytes.
-fn is_there(from: &Path, file: &UnpackedFile, to: &Path) -> Result<bool, PlaceError> {
-    let path = to.join(&file.name);
-    match look(&path)? {
+fn is_there(from: &mut Walk<'_>, file: &UnpackedFile, to: &mut Walk<'_>) -> Result<bool, PlaceError> {
+    let name = file.name.as_str();
+    match look(to, name)? {
         None => Ok(false),
-        Some(found) if !found.is_file() => Err(PlaceError::NotAFile { path, what: kind(found.file_type()) }),
-        Some(found) if found.len() == file.size_bytes && same_bytes(&from.join(&file.name), &path)? => {
-            Ok(true)
+        Some(found) if !file_type(&found).is_file() => {
+            Err(PlaceError::NotAFile { path: to.shown(name), what: what(file_type(&found)) })
         }
-        Some(_) => Err(PlaceError::OtherContent { name: file.name.clone(), to: to.to_owned() }),
+        Some(found) if is_file_of(&found, file.size_bytes) && same_bytes(from, to, name)? => Ok(true),
+        Some(_) => Err(PlaceError::OtherContent { name: name.to_owned(), to: to.root().path().to_owned() }),
     }
 }
 
-fn look(path: &Path) -> Result<Option<fs::Metadata>, PlaceError> {
-    match fs::symlink_metadata(path) {
-        Ok(metadata) => Ok(Some(metadata)),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(disk("look at", path, source)),
-    }
+fn look(folder: &mut Walk<'_>, name: &str) -> Result<Option<Stat>, PlaceError> {
+    folder.look(name).map_err(|source| disk("look at", folder.shown(name), source))
 }
 
-fn kind(found: FileType) -> &'static str {
-    match () {
-        () if found.is_dir() => "a folder",
-        () if found.is_symlink() => "a symbolic link",
-        () if found.is_file() => "a file",
-        () => "a device, a pipe or a socket",
-    }
-}
-
-fn same_bytes(left: &Path, right: &Path) -> Result<bool, PlaceError> {
-    let open = |path: &Path| File::open(path).map_err(|source| disk("read", path, source));
-    let (mut left_file, mut right_file) = (open(left)?, open(right)?);
+fn same_bytes(left: &mut Walk<'_>, right: &mut Walk<'_>, name: &str) -> Result<bool, PlaceError> {
+    let open = |folder: &mut Walk<'_>| {
+        let path = folder.shown(name);
+        folder.open_file(name).map(|file| (file, path.clone())).map_err(|source| disk("read", path, source))
+    };
+    let ((mut left_file, left), (mut right_file, right)) = (open(left)?, open(right)?);
     let (mut left_bytes, mut right_bytes) = (Vec::new(), Vec::new());
     loop {
-        next_piece(left, &mut left_file, &mut left_bytes)?;
-        next_piece(right, &mut right_file, &mut right_bytes)?;
+        next_piece(&left, &mut left_file, &mut left_bytes)?;
+        next_piece(&right, &mut right_file, &mut right_bytes)?;
         if left_bytes != right_bytes {
             return Ok(false);
         }
@@ -195,37 +182,20 @@ fn same_bytes(left: &Path, right: &Path) -> Result<bool, PlaceError> {
 fn next_piece(path: &Path, file: &mut File, piece: &mut Vec<u8>) -> Result<(), PlaceError> {
     piece.clear();
     let read = file.take(COMPARE_BUFFER_BYTES as u64).read_to_end(piece);
-    read.map(|_| ()).map_err(|source| disk("read", path, source))
+    read.map(|_| ()).map_err(|source| disk("read", path.to_owned(), source))
 }
 
-fn make_target(to: &Path) -> Result<(), PlaceError> {
-    if look(to)?.is_some() {
-        return Ok(());
-    }
-    fs::create_dir_all(to)
-        .and_then(|()| modes::of_folder(to, FOLDER_MODE))
-        .map_err(|source| disk("create the folder", to, source))
-}
-
-/// Makes a folder that all users can read, whatever the umask: a process of another user reads the files.
-fn make_folder(path: &Path) -> Result<(), PlaceError> {
-    DirBuilder::new()
-        .create(path)
-        .and_then(|()| modes::of_folder(path, FOLDER_MODE))
-        .map_err(|source| disk("create the folder", path, source))
-}
-
-fn rename(from: &Path, path: &Path) -> Result<(), PlaceError> {
-    fs::rename(from, path).map_err(|source| match source.kind() {
+fn rename(from: &mut Walk<'_>, name: &str, to: &mut Walk<'_>) -> Result<(), PlaceError> {
+    from.rename(name, to).map_err(|source| match source.kind() {
         ErrorKind::CrossesDevices => {
-            PlaceError::OtherFileSystem { from: from.to_owned(), path: path.to_owned() }
+            PlaceError::OtherFileSystem { from: from.shown(name), path: to.shown(name) }
         }
-        _ => disk("move a file to", path, source),
+        _ => disk("move a file to", to.shown(name), source),
     })
 }
 
-fn disk(action: &'static str, path: &Path, source: io::Error) -> PlaceError {
-    PlaceError::Disk { action, path: path.to_owned(), source }
+fn disk(action: &'static str, path: PathBuf, source: io::Error) -> PlaceError {
+    PlaceError::Disk { action, path, source }
 }
 
 #[cfg(test)]

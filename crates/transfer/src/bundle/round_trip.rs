@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use proptest::prelude::*;
 
-use super::{Disk, PackPlan, UnpackLimits, pack, place, unpack};
+use super::{Disk, Folder, PackPlan, UnpackLimits, pack, place, unpack};
 
 fn write_files(folder: &Path, files: &[(String, Vec<u8>)]) -> Vec<PathBuf> {
     let write = |(number, (name, content)): (usize, &(String, Vec<u8>))| {
@@ -33,8 +33,9 @@ proptest! {
         let plan = PackPlan::new(&write_files(folder.path(), &files)).unwrap();
         let bundle = pack(&plan, &Disk, Vec::new(), &mut |_| ()).unwrap();
         let (hidden, target) = (folder.path().join(".hidden"), folder.path().join("target"));
+        let hidden = Folder::at(&hidden).unwrap();
         let unpacked = unpack(&bundle[..], &hidden, &UnpackLimits::default()).unwrap();
-        place(&hidden, &unpacked, &target).unwrap();
+        place(&hidden, &unpacked, &Folder::at(&target).unwrap()).unwrap();
         prop_assert_eq!(fs::read_dir(&target).unwrap().count(), files.len());
         for ((_, content), planned) in files.iter().zip(plan.files()) {
             prop_assert!(fs::read(target.join(&planned.name)).unwrap() == *content);
@@ -50,7 +51,8 @@ fn a_large_file_of_zeros_is_packed_so_that_it_is_no_bomb() {
     fs::File::create(&path).unwrap().set_len(SIZE_BYTES).unwrap();
     let bundle = pack(&PackPlan::new(&[path]).unwrap(), &Disk, Vec::new(), &mut |_| ()).unwrap();
     assert!(bundle.len() < (SIZE_BYTES / 50) as usize, "{}", bundle.len());
-    let unpacked = unpack(&bundle[..], &folder.path().join("out"), &UnpackLimits::default()).unwrap();
+    let out = Folder::at(&folder.path().join("out")).unwrap();
+    let unpacked = unpack(&bundle[..], &out, &UnpackLimits::default()).unwrap();
     assert_eq!(unpacked[0].size_bytes, SIZE_BYTES);
 }
 
@@ -112,7 +114,7 @@ fn bundles_of_other_programs_are_read() {
                 ["--format", format, "-C", if start == "." { "dir" } else { "." }, "-czf", "-", start];
             let output = Command::new("tar").current_dir(folder.path()).args(arguments).output();
             let Ok(output) = output else { return eprintln!("not tested with tar: it is not installed") };
-            let into = folder.path().join(format!("{start}-{number}"));
+            let into = Folder::at(&folder.path().join(format!("{start}-{number}"))).unwrap();
             let files = unpack(&output.stdout[..], &into, &UnpackLimits::default()).unwrap();
             let mut names: Vec<String> = files.iter().map(|file| format!("{prefix}{}", file.name)).collect();
             names.sort();

@@ -13,13 +13,13 @@ mod pax;
 mod stream;
 
 use std::io::Read;
-use std::path::Path;
 
 use archive::{Archive, Content, Entry};
 use catalog::Catalog;
 pub use error::UnpackError;
-use extract::Folder;
 pub(super) use stream::{BOMB_FLOOR_BYTES, MAX_RATIO};
+
+use super::folder::{Folder, Walk};
 
 /// How much an archive may ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,24 +45,23 @@ pub struct UnpackedFile {
     pub size_bytes: u64,
 }
 
-/// Extracts a `.tar.gz` or `.tar` into the folder `into`, and reads `input` to its end. Makes `into` if it is missing;
-/// it should be empty, and no other process should use it. Each entry is checked before any of its bytes reach the
+/// Extracts a `.tar.gz` or `.tar` into the folder `into`, and reads `input` to its end. `into` should be empty. Each entry is checked before any of its bytes reach the
 /// disk. After an error the caller removes the folder.
 pub fn unpack<R: Read>(
     input: R,
-    into: &Path,
+    into: &Folder,
     limits: &UnpackLimits,
 ) -> Result<Vec<UnpackedFile>, UnpackError> {
     let mut archive = Archive::open(input, limits)?;
-    let folder = Folder::open(into)?;
+    let mut into = Walk::from(into);
     let mut catalog = Catalog::default();
     let mut files = Vec::new();
     while let Some(entry) = archive.next_entry()? {
         match entry.content {
-            Content::Folder => make_folders(&mut archive, &folder, catalog.add_folder(&entry.name)?)?,
+            Content::Folder => make_folders(&mut archive, &mut into, catalog.add_folder(&entry.name)?)?,
             Content::File { .. } => {
-                make_folders(&mut archive, &folder, catalog.add_file(&entry.name)?)?;
-                files.push(extract_file(&mut archive, &folder, entry)?);
+                make_folders(&mut archive, &mut into, catalog.add_file(&entry.name)?)?;
+                files.push(extract_file(&mut archive, &mut into, entry)?);
             }
         }
     }
@@ -72,22 +71,22 @@ pub fn unpack<R: Read>(
 /// Folders that only appear in the paths of files count as entries, because one path can have two thousand folders.
 fn make_folders<R: Read>(
     archive: &mut Archive<R>,
-    folder: &Folder,
+    into: &mut Walk<'_>,
     names: Vec<String>,
 ) -> Result<(), UnpackError> {
     for name in names {
         archive.count_entry()?;
-        folder.make_folder(&name)?;
+        extract::make_folder(into, &name)?;
     }
     Ok(())
 }
 
 fn extract_file<R: Read>(
     archive: &mut Archive<R>,
-    folder: &Folder,
+    into: &mut Walk<'_>,
     entry: Entry,
 ) -> Result<UnpackedFile, UnpackError> {
-    let mut file = folder.create(&entry)?;
+    let mut file = extract::create(into, &entry)?;
     archive.read_content(entry.size_bytes, &mut |bytes| file.write(bytes))?;
     file.finish()?;
     Ok(UnpackedFile { name: entry.name, size_bytes: entry.size_bytes })

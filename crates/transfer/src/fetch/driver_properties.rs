@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::own_file::write_whole;
+use crate::bundle::Folder;
 use cloakroom_spark::{Properties, PropertiesError, with_fetched_files};
 
 /// The driver's properties before and after the fetch.
@@ -62,10 +62,16 @@ impl DriverProperties {
     pub fn write(&self, folders: &[&Path]) -> Result<(), DriverPropertiesError> {
         let text = fs::read_to_string(&self.from).map_err(|source| self.unread(source))?;
         let text = with_fetched_files(&Properties::parse(&self.from, &text)?, folders);
-        let mut draft = self.to.clone().into_os_string();
-        draft.push(".draft");
-        write_whole(Path::new(&draft), &self.to, text.as_bytes())
+        self.write_text(&text)
             .map_err(|source| DriverPropertiesError::Write { path: self.to.clone(), source })
+    }
+
+    fn write_text(&self, text: &str) -> io::Result<()> {
+        let name = self.to.file_name().ok_or(io::ErrorKind::IsADirectory)?;
+        let folder = self.to.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let mut draft = name.to_owned();
+        draft.push(".draft");
+        Folder::open(folder.unwrap_or(Path::new(".")))?.write_whole(draft, name, text.as_bytes())
     }
 
     fn unread(&self, source: io::Error) -> DriverPropertiesError {

@@ -189,6 +189,11 @@ impl Cause {
             Self::Unpack(UnpackError::TooManyBytes { .. }) | Self::TooLarge { .. } => {
                 Some("raise --max-unpacked if it is right")
             }
+            Self::Unpack(UnpackError::Disk { source, .. }) | Self::Disk { source, .. }
+                if source.kind() == io::ErrorKind::NotADirectory =>
+            {
+                None
+            }
             Self::Unpack(UnpackError::Disk { .. }) | Self::Disk { .. } => {
                 Some("check the volume's free space and that it is writable")
             }

@@ -3,21 +3,22 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::error::FetchError;
 use super::observer::SourceReport;
 use super::plan::{FetchPlan, Source};
 use super::receipt::Receipt;
-use super::source::{Fetched, remove};
-use crate::bundle::{PlaceError, RESERVED_PREFIX, check_place, place};
+use super::source::Fetched;
+use crate::bundle::{Folder, PlaceError, RESERVED_PREFIX, check_place, place};
 use cloakroom_core::text::harmless;
 
 /// A source, and what is known about it in its target folder.
 pub(super) struct Prepared {
     pub source: Source,
-    /// The target folder with every link in its path followed, so that two spellings of one folder compare as equal.
-    folder: PathBuf,
+    /// The target folder. Every link in its path is followed, so that two spellings of one folder compare as equal.
+    pub folder: Arc<Folder>,
     /// The receipt of an earlier run; `None` if there is none.
     receipt: Option<Receipt>,
     /// Whether every file of that receipt is still there, with the digest that the ticket promises.
@@ -25,14 +26,9 @@ pub(super) struct Prepared {
 }
 
 impl Prepared {
-    /// The folder that the source is extracted into before it is put into place.
-    pub(super) fn hidden(&self) -> PathBuf {
-        self.folder.join(format!("{RESERVED_PREFIX}{}", self.source.key()))
-    }
-
-    /// The file that is locked while the source is fetched.
-    pub(super) fn lock(&self) -> PathBuf {
-        self.hidden().with_extension("lock")
+    /// The name of the file that is locked while the source is fetched.
+    pub(super) fn lock(&self) -> String {
+        format!("{}.lock", self.source.hidden())
     }
 
     /// Looks for the files of an earlier run.
@@ -49,21 +45,29 @@ impl Prepared {
 /// their common sources are fetched once.
 pub(super) fn prepare(plan: FetchPlan) -> Result<Vec<Prepared>, FetchError> {
     let mut folders = BTreeMap::new();
-    for target in plan.targets() {
-        let made = fs::create_dir_all(target).and_then(|()| target.canonicalize());
-        let folder = made.map_err(|source| FetchError::of_folder(target, source))?;
-        folders.insert(target.to_owned(), folder);
-    }
     let mut sources: Vec<Prepared> = Vec::new();
     for source in plan.sources {
-        let folder = folders.get(&source.target).unwrap_or(&source.target).clone();
-        let mut prepared = Prepared { source, folder, receipt: None, is_there: false };
-        if !sources.iter().any(|present| present.hidden() == prepared.hidden()) {
+        let folder = match folders.get(&source.target) {
+            Some(folder) => Arc::clone(folder),
+            None => open(&source.target)?,
+        };
+        folders.insert(source.target.clone(), Arc::clone(&folder));
+        let is_known = |present: &Prepared| {
+            present.folder.path() == folder.path() && present.source.key() == source.key()
+        };
+        if !sources.iter().any(is_known) {
+            let mut prepared = Prepared { source, folder, receipt: None, is_there: false };
             prepared.look();
             sources.push(prepared);
         }
     }
     Ok(sources)
+}
+
+/// Opens a target folder, once for all that is written to it.
+fn open(target: &Path) -> Result<Arc<Folder>, FetchError> {
+    let made = fs::create_dir_all(target).and_then(|()| Folder::open(&target.canonicalize()?));
+    made.map(Arc::new).map_err(|source| FetchError::of_folder(target, source))
 }
 
 /// Puts everything into place, or nothing if two sources have the same name. `fetched` has an entry for each of
@@ -91,11 +95,11 @@ fn check_names(sources: &[Prepared], fetched: &BTreeMap<usize, Fetched>) -> Resu
     for (index, prepared) in sources.iter().enumerate() {
         for name in names(prepared, fetched.get(&index)) {
             check_not_hidden(prepared, name)?;
-            if let Some(first) = files.insert(prepared.folder.join(name), &prepared.source) {
+            if let Some(first) = files.insert(prepared.folder.path().join(name), &prepared.source) {
                 return Err(same_name(first, prepared, name));
             }
             for (slash, _) in name.match_indices('/') {
-                folders.insert(prepared.folder.join(&name[..slash]), &prepared.source);
+                folders.insert(prepared.folder.path().join(&name[..slash]), &prepared.source);
             }
         }
     }
@@ -139,20 +143,21 @@ fn same_name(first: &Source, second: &Prepared, name: &str) -> FetchError {
 
 /// Checks whether another file is in the way. This runs for all sources before the first is put into place.
 fn check_folder(prepared: &Prepared, fetched: &Fetched) -> Result<(), FetchError> {
-    check_place(&prepared.hidden(), &fetched.files, &prepared.folder)
+    check_place(&fetched.folder, &fetched.files, &prepared.folder)
         .map_err(|error: PlaceError| FetchError::of_place(&prepared.source, &error))
 }
 
 /// Puts one source into place. Writes the receipt last, so that it never lists files that are not there. If a run is
 /// killed before that, only whole files are left, and the next run accepts them as its own.
 fn install_one(prepared: &Prepared, fetched: &Fetched) -> Result<SourceReport, FetchError> {
-    let (hidden, folder) = (prepared.hidden(), prepared.folder.as_path());
-    place(&hidden, &fetched.files, folder)
+    let folder = &*prepared.folder;
+    place(&fetched.folder, &fetched.files, folder)
         .map_err(|error: PlaceError| FetchError::of_place(&prepared.source, &error))?;
     let receipt = Receipt::new(&prepared.source.key(), &fetched.sha256, &fetched.files);
     // Removed before the receipt is written: a receipt also means that nothing hidden is left.
-    remove(&hidden).map_err(|source| FetchError::of_folder(&hidden, source))?;
-    receipt.write(&hidden, folder).map_err(|source| FetchError::of_folder(folder, source))?;
+    let removed = folder.remove(prepared.source.hidden());
+    removed.map_err(|source| FetchError::of_folder(fetched.folder.path(), source))?;
+    receipt.write(folder).map_err(|source| FetchError::of_folder(folder.path(), source))?;
     Ok(SourceReport {
         what: prepared.source.what(),
         files: fetched.files.len(),
@@ -176,8 +181,8 @@ fn already_there(prepared: &Prepared) -> SourceReport {
 /// removes it first. Sources that were in place already are skipped, because another run may be fetching them.
 pub(super) fn clean(sources: &[Prepared]) {
     for prepared in sources.iter().filter(|prepared| !prepared.is_there) {
-        if let Err(error) = remove(&prepared.hidden()) {
-            tracing::debug!(%error, path = %prepared.hidden().display(), "a hidden folder is left behind");
+        if let Err(error) = prepared.folder.remove(prepared.source.hidden()) {
+            tracing::debug!(%error, path = %prepared.folder.path().display(), "a hidden folder is left behind");
         }
     }
 }

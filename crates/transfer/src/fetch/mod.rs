@@ -7,7 +7,6 @@ mod error;
 mod install;
 mod lock;
 mod observer;
-mod own_file;
 mod plan;
 mod receipt;
 mod remote;

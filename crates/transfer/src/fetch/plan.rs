@@ -1,12 +1,13 @@
 //! The plan of a fetch: what is fetched and where it goes. Checks everything that needs no network.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
 use super::remote::RemoteFile;
 use super::ticket::{Promise, ReadTicket};
+use crate::bundle::RESERVED_PREFIX;
 use crate::client::{AddressError, SecretFileError, ServerAddress, read_secret};
 use cloakroom_core::protocol::digest;
 use cloakroom_core::resource::{InvalidResourceId, ResourceId, ResourceSecret};
@@ -201,11 +202,6 @@ impl FetchPlan {
         }
         Ok(())
     }
-
-    /// The target folders.
-    pub(super) fn targets(&self) -> BTreeSet<&Path> {
-        self.sources.iter().map(|source| source.target.as_path()).collect()
-    }
 }
 
 impl Source {
@@ -233,7 +229,12 @@ impl Source {
         }
     }
 
-    /// The name of the source's hidden folder and receipt: the resource's id, or a hash of the URL, because a URL may
+    /// The name of the folder that the source is extracted into before it is put into place.
+    pub(super) fn hidden(&self) -> String {
+        format!("{RESERVED_PREFIX}{key}", key = self.key())
+    }
+
+    /// The end of the names of the source's hidden folder and receipt: the resource's id, or a hash of the URL, because a URL may
     /// be secret.
     pub(super) fn key(&self) -> String {
         match &self.origin {

@@ -1,13 +1,12 @@
 //! The receipt of an earlier run. If the init-container runs again, it finds the receipt and does not fetch again.
 
-use std::fs;
 use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Component, Path};
 
 use serde::{Deserialize, Serialize};
 
-use super::own_file::{read_regular, write_whole};
-use crate::bundle::{RESERVED_PREFIX, UnpackedFile};
+use crate::bundle::folder::{Walk, is_file_of};
+use crate::bundle::{Folder, RESERVED_PREFIX, UnpackedFile};
 use cloakroom_core::protocol::digest;
 
 const VERSION: u32 = 1;
@@ -43,8 +42,8 @@ impl Receipt {
     }
 
     /// Reads the receipt of the source `key` in `folder`. An unreadable receipt is treated as a missing one.
-    pub(super) fn read(folder: &Path, key: &str) -> Option<Self> {
-        Self::parse(&read_regular(&path(folder, key), MAX_BYTES).ok()?, key)
+    pub(super) fn read(folder: &Folder, key: &str) -> Option<Self> {
+        Self::parse(&folder.read(name(key, "json"), MAX_BYTES).ok()?, key)
     }
 
     /// Parses the content of a receipt. `None` if it is invalid, or is the receipt of another source than `key`.
@@ -54,12 +53,10 @@ impl Receipt {
         (receipt.version == VERSION && receipt.source == key && names_are_plain).then_some(receipt)
     }
 
-    /// Writes the receipt whole or not at all: first beside `hidden`, then renamed.
-    pub(super) fn write(&self, hidden: &Path, folder: &Path) -> io::Result<()> {
-        // No file of a bundle can have this name: a bundle's files are in the hidden folder, and the draft is beside
-        // it.
-        let draft = hidden.with_extension("draft");
-        write_whole(&draft, &path(folder, &self.source), &serde_json::to_vec(self)?)
+    /// Writes the receipt whole or not at all. No file of a bundle can have the name of the draft.
+    pub(super) fn write(&self, folder: &Folder) -> io::Result<()> {
+        let [draft, receipt] = ["draft", "json"].map(|ending| name(&self.source, ending));
+        folder.write_whole(draft, receipt, &serde_json::to_vec(self)?)
     }
 
     /// Whether the receipt is of the bytes with this digest.
@@ -68,10 +65,11 @@ impl Receipt {
     }
 
     /// Whether every file is there with its size.
-    pub(super) fn is_fulfilled(&self, folder: &Path) -> bool {
+    pub(super) fn is_fulfilled(&self, folder: &Folder) -> bool {
+        let mut folder = Walk::from(folder);
         self.files.iter().all(|file| {
-            let found = fs::symlink_metadata(folder.join(&file.name));
-            found.is_ok_and(|found| found.is_file() && found.len() == file.size_bytes)
+            let found = folder.look(&file.name);
+            found.is_ok_and(|found| found.is_some_and(|found| is_file_of(&found, file.size_bytes)))
         })
     }
 
@@ -81,8 +79,8 @@ impl Receipt {
     }
 }
 
-fn path(folder: &Path, key: &str) -> PathBuf {
-    folder.join(format!("{RESERVED_PREFIX}{key}.json"))
+fn name(key: &str, ending: &str) -> String {
+    format!("{RESERVED_PREFIX}{key}.{ending}")
 }
 
 /// Whether a path is relative and stays inside its folder.
@@ -92,6 +90,8 @@ fn is_plain(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn receipt() -> Receipt {
@@ -100,26 +100,29 @@ mod tests {
 
     #[test]
     fn a_receipt_holds_as_long_as_every_file_is_there_with_its_size() {
-        let folder = tempfile::tempdir().unwrap();
-        receipt().write(&folder.path().join(".cloakroom-key"), folder.path()).unwrap();
-        let found = Receipt::read(folder.path(), "key").unwrap();
+        let outer = tempfile::tempdir().unwrap();
+        let folder = Folder::at(outer.path()).unwrap();
+        receipt().write(&folder).unwrap();
+        let found = Receipt::read(&folder, "key").unwrap();
         assert_eq!(found, receipt());
-        assert!(!found.is_fulfilled(folder.path()));
-        fs::write(folder.path().join("a.jar"), "abc").unwrap();
-        assert!(found.is_fulfilled(folder.path()));
-        fs::write(folder.path().join("a.jar"), "ab").unwrap();
-        assert!(!found.is_fulfilled(folder.path()));
+        assert!(!found.is_fulfilled(&folder));
+        fs::write(outer.path().join("a.jar"), "abc").unwrap();
+        assert!(found.is_fulfilled(&folder));
+        fs::write(outer.path().join("a.jar"), "ab").unwrap();
+        assert!(!found.is_fulfilled(&folder));
     }
 
     #[test]
     fn a_receipt_of_something_else_or_with_names_that_leave_the_folder_is_none() {
-        let folder = tempfile::tempdir().unwrap();
-        assert_eq!(Receipt::read(folder.path(), "key"), None);
+        let outer = tempfile::tempdir().unwrap();
+        let folder = Folder::at(outer.path()).unwrap();
+        assert_eq!(Receipt::read(&folder, "key"), None);
         for (name, source) in [("../a", "key"), ("/a", "key"), ("", "key"), ("a", "other")] {
             let mut receipt = receipt();
             (receipt.files[0].name, receipt.source) = (name.to_owned(), source.to_owned());
-            fs::write(path(folder.path(), "key"), serde_json::to_vec(&receipt).unwrap()).unwrap();
-            assert_eq!(Receipt::read(folder.path(), "key"), None, "{name} {source}");
+            fs::write(outer.path().join(super::name("key", "json")), serde_json::to_vec(&receipt).unwrap())
+                .unwrap();
+            assert_eq!(Receipt::read(&folder, "key"), None, "{name} {source}");
         }
     }
 }

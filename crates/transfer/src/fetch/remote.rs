@@ -1,14 +1,12 @@
 //! Files on the web: GET requests to `http` and `https` addresses, each into one file.
 
-use std::fs::OpenOptions;
 use std::io::{self, Read};
-use std::path::Path;
 
 use crate::client::Url;
 
 use super::error::Cause;
 use super::plan::PlanError;
-use crate::bundle::UnpackedFile;
+use crate::bundle::{Folder, UnpackedFile};
 use crate::client::shown;
 use crate::modes;
 use cloakroom_core::resource::FileName;
@@ -52,18 +50,18 @@ impl RemoteFile {
 /// Writes the bytes of `input` to `folder`/`name`. Refuses more than `max_bytes`.
 pub(super) fn save(
     input: &mut impl Read,
-    folder: &Path,
+    folder: &Folder,
     name: &str,
     max_bytes: u64,
 ) -> Result<UnpackedFile, Cause> {
-    let path = folder.join(name);
+    let path = folder.path().join(name);
     let disk = |source: io::Error| Cause::Disk { path: path.clone(), source };
-    let mut file = OpenOptions::new().write(true).create_new(true).open(&path).map_err(disk)?;
+    let mut file = folder.create_file(name).map_err(disk)?;
     let size_bytes = io::copy(&mut input.take(max_bytes.saturating_add(1)), &mut file).map_err(disk)?;
     if size_bytes > max_bytes {
         return Err(Cause::TooLarge { limit: format_size(max_bytes) });
     }
-    modes::of_file(&file, FILE_MODE).map_err(disk)?;
+    modes::set(&file, FILE_MODE).map_err(disk)?;
     Ok(UnpackedFile { name: name.to_owned(), size_bytes })
 }
 
@@ -114,11 +112,12 @@ mod tests {
 
     #[test]
     fn a_file_is_readable_for_all_and_bounded() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = save(&mut &b"12345"[..], folder.path(), "a", 5).unwrap();
+        let outer = tempfile::tempdir().unwrap();
+        let folder = Folder::at(outer.path()).unwrap();
+        let file = save(&mut &b"12345"[..], &folder, "a", 5).unwrap();
         assert_eq!(file.size_bytes, 5);
-        let mode = std::fs::metadata(folder.path().join("a")).unwrap().permissions().mode();
+        let mode = std::fs::metadata(outer.path().join("a")).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o644);
-        assert!(matches!(save(&mut &b"12345"[..], folder.path(), "b", 4), Err(Cause::TooLarge { .. })));
+        assert!(matches!(save(&mut &b"12345"[..], &folder, "b", 4), Err(Cause::TooLarge { .. })));
     }
 }

@@ -95,7 +95,7 @@ async fn lock_missing(
     observer: &dyn FetchObserver,
 ) -> Result<Vec<SourceLock>, FetchError> {
     let mut missing: Vec<&mut Prepared> = sources.iter_mut().filter(|prepared| !prepared.is_there).collect();
-    missing.sort_by_key(|prepared| prepared.lock());
+    missing.sort_by_key(|prepared| prepared.folder.path().join(prepared.lock()));
     let mut locks = Vec::new();
     for prepared in missing {
         locks.push(lock(prepared, options, deadline, observer).await?);
@@ -112,10 +112,10 @@ async fn lock(
 ) -> Result<SourceLock, FetchError> {
     let (what, mut was_told) = (prepared.source.what(), false);
     loop {
-        let path = prepared.lock();
-        let folder = prepared.source.target.clone();
+        let (folder, name) = (Arc::clone(&prepared.folder), prepared.lock());
+        let target = prepared.source.target.clone();
         let taken = in_thread(move || {
-            SourceLock::try_take(&path).map_err(|source| FetchError::of_folder(&folder, source))
+            SourceLock::try_take(&folder, &name).map_err(|source| FetchError::of_folder(&target, source))
         });
         if let Some(lock) = taken.await? {
             return Ok(lock);
@@ -138,7 +138,7 @@ async fn fetch_missing(
 ) -> Result<BTreeMap<usize, Fetched>, FetchError> {
     let missing = sources.iter().enumerate().filter(|(_, prepared)| !prepared.is_there);
     let fetches = missing.map(|(index, prepared)| async move {
-        let fetched = fetch(&prepared.source, prepared.hidden(), tools).await;
+        let fetched = fetch(&prepared.source, &prepared.folder, tools).await;
         fetched
             .map(|fetched| (index, fetched))
             .map_err(|cause| FetchError::of_source(&prepared.source, &cause))

@@ -1,8 +1,5 @@
 //! Fetches one source from its address into its hidden folder.
 
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +15,7 @@ use super::resume::{Ended, download};
 use super::run::FetchOptions;
 use super::source_retries::SourceRetries;
 use super::stream::{PieceReader, bridge};
-use crate::bundle::{UnpackLimits, UnpackedFile, unpack};
+use crate::bundle::{Folder, UnpackLimits, UnpackedFile, unpack};
 use crate::client::{Download, HttpClient};
 
 /// What all sources of a fetch share.
@@ -34,16 +31,22 @@ pub(super) struct Tools<'a> {
 /// A source whose files are all in its hidden folder.
 #[derive(Debug)]
 pub(super) struct Fetched {
+    /// The hidden folder.
+    pub folder: Folder,
     pub files: Vec<UnpackedFile>,
     pub sha256: [u8; 32],
     pub downloaded_bytes: u64,
     pub elapsed: Duration,
 }
 
-/// Fetches `source` into the folder `hidden` before the deadline.
-pub(super) async fn fetch(source: &Source, hidden: PathBuf, tools: &Tools<'_>) -> Result<Fetched, Cause> {
+/// Fetches `source` into its hidden folder in `target` before the deadline.
+pub(super) async fn fetch(
+    source: &Source,
+    target: &Arc<Folder>,
+    tools: &Tools<'_>,
+) -> Result<Fetched, Cause> {
     let retries = SourceRetries::new(source.what(), tools.options.backoff, Arc::clone(&tools.observer));
-    match tokio::time::timeout_at(tools.deadline, attempts(source, &hidden, tools, &retries)).await {
+    match tokio::time::timeout_at(tools.deadline, attempts(source, target, tools, &retries)).await {
         Ok(outcome) => outcome,
         Err(_) => Err(retries.time_up(tools.options.timeout)),
     }
@@ -52,7 +55,7 @@ pub(super) async fn fetch(source: &Source, hidden: PathBuf, tools: &Tools<'_>) -
 /// Tries until one attempt succeeds. Each attempt extracts one representation from its beginning to its end.
 async fn attempts(
     source: &Source,
-    hidden: &Path,
+    target: &Arc<Folder>,
     tools: &Tools<'_>,
     retries: &SourceRetries,
 ) -> Result<Fetched, Cause> {
@@ -60,14 +63,14 @@ async fn attempts(
     let mut first: Option<Box<Download>> = None;
     loop {
         let (sink, reader) = bridge();
-        let extracting = extract(source, hidden.to_owned(), reader, tools);
+        let extracting = extract(source, Arc::clone(target), reader, tools);
         let ended = download(source, tools.http, retries, first.take(), &sink).await;
         drop(sink);
         let extracted = extracting.await.unwrap_or(Err(Cause::Lost));
         match ended? {
             Ended::Complete { sha256, size_bytes } => {
-                let elapsed = started.elapsed();
-                return Ok(Fetched { files: extracted?, sha256, downloaded_bytes: size_bytes, elapsed });
+                let (elapsed, (folder, files)) = (started.elapsed(), extracted?);
+                return Ok(Fetched { folder, files, sha256, downloaded_bytes: size_bytes, elapsed });
             }
             Ended::ReaderStopped => return Err(extracted.err().unwrap_or(Cause::Lost)),
             Ended::StartOver { why, next } => {
@@ -80,47 +83,35 @@ async fn attempts(
 
 fn extract(
     source: &Source,
-    hidden: PathBuf,
+    target: Arc<Folder>,
     mut reader: PieceReader,
     tools: &Tools<'_>,
-) -> JoinHandle<Result<Vec<UnpackedFile>, Cause>> {
+) -> JoinHandle<Result<(Folder, Vec<UnpackedFile>), Cause>> {
     let limits = tools.options.limits;
+    let hidden = source.hidden();
     let remote_name = match &source.origin {
         Origin::Staged { .. } => None,
         Origin::Remote(file) => Some(file.name.clone()),
     };
     tools.threads.spawn_blocking(move || {
-        make_empty(&hidden).map_err(|source| Cause::Disk { path: hidden.clone(), source })?;
-        match remote_name {
-            None => extract_bundle(&mut reader, &hidden, &limits),
-            Some(name) => Ok(vec![remote::save(&mut reader, &hidden, &name, limits.max_bytes)?]),
-        }
+        // What an interrupted run left there is removed first.
+        let disk = |source| Cause::Disk { path: target.path().join(&hidden), source };
+        let folder = target.make_empty(&hidden).map_err(disk)?;
+        let files = match remote_name {
+            None => extract_bundle(&mut reader, &folder, &limits)?,
+            Some(name) => vec![remote::save(&mut reader, &folder, &name, limits.max_bytes)?],
+        };
+        Ok((folder, files))
     })
 }
 
 fn extract_bundle(
     reader: &mut PieceReader,
-    hidden: &Path,
+    folder: &Folder,
     limits: &UnpackLimits,
 ) -> Result<Vec<UnpackedFile>, Cause> {
-    let files = unpack(&mut *reader, hidden, limits).map_err(Cause::Unpack)?;
+    let files = unpack(&mut *reader, folder, limits).map_err(Cause::Unpack)?;
     // The digest also covers the bytes after the archive.
-    reader.drain().map_err(|source| Cause::Disk { path: hidden.to_owned(), source })?;
+    reader.drain().map_err(|source| Cause::Disk { path: folder.path().to_owned(), source })?;
     Ok(files)
-}
-
-/// Makes an empty folder at `path`, and removes first what an interrupted run left there.
-fn make_empty(path: &Path) -> io::Result<()> {
-    remove(path)?;
-    fs::create_dir(path)
-}
-
-/// Removes the folder or file at `path`, if there is one.
-pub(super) fn remove(path: &Path) -> io::Result<()> {
-    let is_folder = match fs::symlink_metadata(path) {
-        Ok(found) => found.is_dir(),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error),
-    };
-    if is_folder { fs::remove_dir_all(path) } else { fs::remove_file(path) }
 }

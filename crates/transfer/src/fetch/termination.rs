@@ -1,10 +1,11 @@
 //! The termination message of a container, which `kubectl describe pod` shows.
 
-use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use super::own_file::open_regular;
+use rustix::fs::{CWD, OFlags};
+
+use crate::bundle::folder::open_regular;
 use cloakroom_core::text::harmless_lines;
 
 /// The file from which Kubernetes reads the termination message.
@@ -22,7 +23,7 @@ pub fn write_termination_log(path: &Path, message: &str) {
 }
 
 fn write(path: &Path, message: &str) -> io::Result<()> {
-    let mut file = open_regular(path, OpenOptions::new().write(true))?;
+    let mut file = open_regular(CWD, path, OFlags::WRONLY)?;
     file.set_len(0)?;
     file.write_all(message.as_bytes())
 }
@@ -33,10 +34,9 @@ fn shortened(message: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::OpenOptions;
     use std::os::unix::fs::OpenOptionsExt as _;
     use std::time::Duration;
-
-    use rustix::fs::OFlags;
 
     use super::*;
 

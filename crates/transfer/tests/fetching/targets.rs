@@ -6,7 +6,7 @@ use std::time::Duration;
 use cloakroom_testing::bundles::tgz;
 use cloakroom_testing::scripted::{Answer, Scripted, ServedFile};
 
-use crate::pod::{ID, Pod, all_names, bundle};
+use crate::pod::{ID, Pod, all_names, bundle, noise};
 
 const OTHER: &str = "00000000-54d9-4a1f-9a6e-0b6f6fd7e7b1";
 
@@ -78,6 +78,40 @@ async fn links_that_were_planted_under_fetchs_own_names_are_not_followed() {
         assert_eq!(std::fs::read_to_string(theirs.join(&name)).unwrap(), "precious", "{name}");
     }
     assert_eq!(all_names(&pod.target()), [format!(".cloakroom-{ID}.json"), "app.jar".to_owned()]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_that_becomes_a_link_during_the_download_leads_no_file_elsewhere() {
+    let hidden = format!("jars/.cloakroom-{ID}");
+    for (victim, is_refused) in [("jars", false), (&*hidden, false), (&*format!("{hidden}/d"), true)] {
+        let pod = Pod::new();
+        let [theirs, aside, victim] = ["theirs", "aside", victim].map(|name| pod.folder.path().join(name));
+        std::fs::create_dir_all(theirs.join("d")).unwrap();
+        let (begun, theirs_too) = (pod.target().join(format!(".cloakroom-{ID}/d/first")), theirs.clone());
+        let file = ServedFile::new(tgz(&[("d/first", &noise(900_000, 1)), ("d/second", b"2")]), "a");
+        let server = Scripted::start(move |number, request| {
+            if number == 0 {
+                return file.answer(request).cut_after(700_000).into();
+            }
+            while !begun.exists() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            std::fs::rename(&victim, &aside).unwrap();
+            symlink(&theirs_too, &victim).unwrap();
+            file.answer(request).into()
+        })
+        .await;
+        let fetched = pod.fetch(&server).await.map_err(|error| error.to_string());
+        let refused = fetched.err().unwrap_or_default();
+        assert_eq!(
+            refused.contains("/d is a symbolic link, not a folder; check what else"),
+            is_refused,
+            "{refused}"
+        );
+        assert_eq!((refused.is_empty(), server.requests().len()), (!is_refused, 2), "{refused}");
+        assert_eq!(all_names(&theirs), ["d"]);
+        assert!(all_names(&theirs.join("d")).is_empty());
+    }
 }
 
 #[tokio::test]

@@ -26,8 +26,12 @@ impl Target {
         self.outer.path().join("target")
     }
 
+    fn folder(&self) -> Folder {
+        Folder::at(&self.inside()).unwrap()
+    }
+
     fn unpack(&self, bundle: &[u8]) -> Result<Vec<UnpackedFile>, UnpackError> {
-        unpack(bundle, &self.inside(), &UnpackLimits::default())
+        unpack(bundle, &self.folder(), &UnpackLimits::default())
     }
 
     fn assert_nothing_outside(&self) {
@@ -41,7 +45,7 @@ impl Target {
 }
 
 fn limited(bundle: &[u8], max_entries: u64, max_bytes: u64) -> Result<Vec<UnpackedFile>, UnpackError> {
-    unpack(bundle, &Target::new().inside(), &UnpackLimits { max_entries, max_bytes })
+    unpack(bundle, &Target::new().folder(), &UnpackLimits { max_entries, max_bytes })
 }
 
 fn refusal(bundle: &[u8]) -> UnpackError {
@@ -257,7 +261,7 @@ fn a_bundle_is_read_to_its_end() {
     let bundle = [padded, vec![0; 300_000]].concat();
     for piece in [1, 7, usize::MAX] {
         let mut source = Source { piece, ..Source::new(&bundle) };
-        unpack(&mut source, &Target::new().inside(), &UnpackLimits::default()).unwrap();
+        unpack(&mut source, &Target::new().folder(), &UnpackLimits::default()).unwrap();
         assert_eq!(source.read, bundle.len());
     }
 }
@@ -267,7 +271,7 @@ fn a_broken_connection_is_not_taken_for_a_broken_bundle() {
     let whole = bundles::tgz(&[("a", b"1")]);
     for cut in [0, 1, 20, whole.len()] {
         let source = Source { fails_at_end: true, ..Source::new(&whole[..cut]) };
-        let error = unpack(source, &Target::new().inside(), &UnpackLimits::default()).unwrap_err();
+        let error = unpack(source, &Target::new().folder(), &UnpackLimits::default()).unwrap_err();
         assert!(
             matches!(&error, UnpackError::Read(cause) if cause.to_string() == "the connection broke"),
             "{cut}: {error}"
@@ -307,7 +311,7 @@ fn a_long_record_is_refused_before_it_is_read() {
     for kind in *b"LKxg" {
         let bundle = bundles::tgz_with_raw_header(&header(b"r", kind, octal(noise.len() as u64)), &noise);
         let mut source = Source::new(&bundle);
-        let error = unpack(&mut source, &Target::new().inside(), &UnpackLimits::default()).unwrap_err();
+        let error = unpack(&mut source, &Target::new().folder(), &UnpackLimits::default()).unwrap_err();
         assert!(matches!(error, UnpackError::LongRecord { .. }));
         assert!(source.read < 600 * 1024, "read {} of {}", source.read, bundle.len());
     }
