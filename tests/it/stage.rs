@@ -51,8 +51,12 @@ async fn output(mut command: Command) -> Output {
 }
 
 fn ticket(size_bytes: u64, sha256: &str) -> Answer {
+    ticket_of("4c1a3c44-54d9-4a1f-9a6e-0b6f6fd7e7b1", size_bytes, sha256)
+}
+
+fn ticket_of(id: &str, size_bytes: u64, sha256: &str) -> Answer {
     let body = serde_json::json!({
-        "resourceId": "4c1a3c44-54d9-4a1f-9a6e-0b6f6fd7e7b1", "resourceSecret": SECRET, "sizeBytes": size_bytes,
+        "resourceId": id, "resourceSecret": SECRET, "sizeBytes": size_bytes,
         "sha256": sha256, "createdAt": "2026-11-21T00:00:00Z", "expiresAt": "2026-11-21T00:30:00Z", "url": "http://h/x",
         "somethingNew": true
     });
@@ -68,6 +72,27 @@ fn ticket_for(body: &[u8]) -> Answer {
     use sha2::Digest;
     let sha256 = cloakroom_core::protocol::digest::to_hex(&sha2::Sha256::digest(body).into());
     ticket(body.len() as u64, &sha256)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ticket_whose_id_would_lead_to_another_path_is_refused() {
+    let stager = Stager::with_file(100);
+    for id in ["../../admin/clusters/x", "x", "4C1A3C44-54D9-4A1F-9A6E-0B6F6FD7E7B1", ""] {
+        // The size is another one, so that the resource would be released by its id.
+        let answer = ticket_of(id, 1, "");
+        let server = Scripted::start(move |_, _| {
+            Reply::TakeBody(Box::new({
+                let answer = answer.clone();
+                move |_: &[u8]| answer.clone()
+            }))
+        })
+        .await;
+        let output = output(stager.stage(&server.url())).await;
+        let said = stderr(&output);
+        let expected = "the resourceId of the answer is not an id, so this is not a cloakroom server";
+        assert!(said.contains(expected) && !said.contains(SECRET), "{id}: {said}");
+        assert_eq!((output.status.code(), server.requests().len()), (Some(1), 1), "{id}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

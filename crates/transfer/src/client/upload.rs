@@ -15,6 +15,7 @@ use super::upload_tokens::Credential;
 use crate::bundle::PackError;
 use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_core::protocol::{BUNDLE_CONTENT_TYPE, CLAIMED_USER, digest, v1};
+use cloakroom_core::resource::ResourceId;
 use cloakroom_core::text;
 
 /// The reason why one attempt failed.
@@ -132,19 +133,26 @@ async fn accepted(http: &HttpClient, response: Response, packing: Packing) -> Re
         Ok(body) => body,
         Err(failure) => return Err(aborted(failure, packing).await),
     };
-    let Some(staged) = Some(body).filter(|_| is_json).and_then(|body| staged(&body)) else {
-        let why = "the answer is not a ticket, so this is not a cloakroom server".to_owned();
-        return Err(unclear(Failure::Foreign { why }, packing, true).await);
+    let staged = match staged(if is_json { &body } else { b"" }) {
+        Ok(staged) => staged,
+        Err(wrong) => {
+            let why = format!("{wrong}, so this is not a cloakroom server");
+            return Err(unclear(Failure::Foreign { why }, packing, true).await);
+        }
     };
     let sent = packing.finish().await.map_err(AttemptError::Pack)?;
     check(&sent, staged)
 }
 
-fn staged(body: &[u8]) -> Option<Staged> {
-    let ticket = serde_json::from_slice(body).ok()?;
+/// Reads a ticket. Checks its id, because that becomes a part of paths. An error says what is wrong with the answer.
+fn staged(body: &[u8]) -> Result<Staged, &'static str> {
+    const NO_TICKET: &str = "the answer is not a ticket";
+    let ticket: Ticket = serde_json::from_slice(body).map_err(|_| NO_TICKET)?;
+    ResourceId::parse(&ticket.resource_id).map_err(|_| "the resourceId of the answer is not an id")?;
+    let text = std::str::from_utf8(body).map_err(|_| NO_TICKET)?;
     // In JSON, line breaks are only between tokens, so that a blank can replace them.
-    let json = text::harmless_json(&std::str::from_utf8(body).ok()?.trim().replace(['\r', '\n', '\t'], " "));
-    Some(Staged { ticket, json, may_be_twice: false })
+    let json = text::harmless_json(&text.trim().replace(['\r', '\n', '\t'], " "));
+    Ok(Staged { ticket, json, may_be_twice: false })
 }
 
 fn check(sent: &Packed, staged: Staged) -> Result<Staged, AttemptError> {
