@@ -3,6 +3,7 @@
 mod directly;
 mod forged;
 mod pod_streams;
+mod proxies;
 mod submissions;
 mod tokens;
 

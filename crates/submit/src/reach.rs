@@ -4,6 +4,7 @@
 mod by_labels;
 mod directly;
 mod forwarded;
+mod refusal;
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,17 +12,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use async_trait::async_trait;
-use http_body_util::{BodyExt as _, Limited};
-use hyper::http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Collected, Limited};
+use hyper::header::WWW_AUTHENTICATE;
+use hyper::http::{Request, Response};
 
 use self::directly::Directly;
 use self::forwarded::{Forwarded, HEAD_START};
+use self::refusal::Words;
 use super::calls;
 use super::server_place::{PORT, Route, ServerService};
 use cloakroom_cluster::{ApiFailure, ApiServer, ServicePort, ServiceProxy, Unanswered};
 use cloakroom_core::protocol::v1::UploadAuthKind;
-use cloakroom_core::protocol::{PROXIED_AUTHORIZATION, REQUEST_ID, Word};
-use cloakroom_core::text::{one_line, without};
+use cloakroom_core::protocol::{CHALLENGE, PROXIED_AUTHORIZATION, REQUEST_ID, Word};
 use cloakroom_spark::keys;
 use cloakroom_transfer::client::{
     Body, Failure, GivenUp, HttpClient, RetryPolicy, ServerAddress, Told, Tried, Way,
@@ -31,21 +33,12 @@ use cloakroom_transfer::client::{
 /// tunnel, such as that of k3s.
 const NO_WAY: [&str; 2] = ["dial tcp", "while dialing "];
 
-/// Its words if no pod is ready.
-const NO_POD: &str = "no endpoints available";
-
 /// Its words if the server has TLS and was asked by http, or the other way round. Such a server has not taken the request.
 const OTHER_SCHEME: [&str; 2] =
     ["malformed HTTP response", "first record does not look like a TLS handshake"];
 
-/// The user of a request without credentials.
-const ANONYMOUS: &str = "\"system:anonymous\"";
-
 /// How much of an answer of the API server is read.
 const LONGEST_ANSWER: usize = 16 << 10;
-
-/// How many characters of the API server's words are shown.
-const LONGEST_WORDS: usize = 400;
 
 /// A staging server that was reached through the API server.
 pub struct Reached {
@@ -318,88 +311,15 @@ impl Way for ThroughApiServer {
         // Each answer of a staging server has it, and none of the API server.
         if answer.headers().contains_key(REQUEST_ID) || answer.status().is_success() {
             self.was_away.store(false, Ordering::Relaxed);
-            return Ok(answer);
+            let is_challenge = answer.headers().get(WWW_AUTHENTICATE).is_some_and(|value| value == CHALLENGE);
+            return if is_challenge && !secret.is_empty() { Err(self.dropped_secret()) } else { Ok(answer) };
         }
         let (parts, body) = answer.into_parts();
-        let words = match Limited::new(body, LONGEST_ANSWER).collect().await {
-            Ok(body) => words(&body.to_bytes(), &secret),
-            Err(_) => String::new(),
-        };
-        let failure = self.refusal(parts.status, &words);
+        let body = Limited::new(body, LONGEST_ANSWER).collect().await.map(Collected::to_bytes);
+        let failure = self.refusal(parts.status, &Words::read(&body.unwrap_or_default(), &secret));
         if failure.is_break() {
             self.was_away.store(true, Ordering::Relaxed);
         }
         Err(failure)
     }
-}
-
-impl ThroughApiServer {
-    /// Explains a refusal of the API server, and names the next step.
-    fn refusal(&self, status: StatusCode, words: &str) -> Failure {
-        let service = &self.service;
-        let told = format!("{} {words}", status.as_u16());
-        let is_of_gateway = matches!(status.as_u16(), 502..=504);
-        let is_undelivered =
-            has_any(words, &NO_WAY) || has_any(words, &OTHER_SCHEME) || words.contains(NO_POD);
-        let may_have_arrived = is_of_gateway && !is_undelivered;
-        let why = match status {
-            StatusCode::UNAUTHORIZED => {
-                format!("the API server does not accept the kubeconfig's credentials ({told}): renew them")
-            }
-            StatusCode::FORBIDDEN if words.contains(ANONYMOUS) => {
-                format!("the kubeconfig's user has no credentials that the API server knows ({told})")
-            }
-            StatusCode::FORBIDDEN => missing_right(service, &told),
-            StatusCode::NOT_FOUND => {
-                format!(
-                    "there is no {} ({told}): name yours by --server-namespace and --server-service, in a submission by \
-                     `{}` and `{}`",
-                    said(service),
-                    keys::CLOAKROOM_SERVER_NAMESPACE,
-                    keys::CLOAKROOM_SERVER_SERVICE
-                )
-            }
-            _ if may_have_arrived => {
-                format!("the connection between the API server and {service} broke ({told})")
-            }
-            _ if is_of_gateway => {
-                format!(
-                    "the API server cannot reach {service} ({told}): no pod of it is ready, or a firewall between the control \
-                 plane and the nodes shuts port {PORT}"
-                )
-            }
-            _ => format!("the API server answered for {service}: {told}"),
-        };
-        // An API server that has just started does not know all roles for a moment.
-        let is_forgotten = status == StatusCode::FORBIDDEN && self.was_away.load(Ordering::Relaxed);
-        let is_transient = is_of_gateway || is_forgotten || matches!(status.as_u16(), 408 | 429);
-        Failure::Way { why, status: Some(status.as_u16()), is_transient, may_have_arrived }
-    }
-}
-
-/// Explains a 403. Without the right, a user cannot know whether there is such a Service.
-fn missing_right(service: &ServerService, told: &str) -> String {
-    let ServerService { namespace, name, .. } = service;
-    let why = format!(
-        "the API server does not let you reach {service} ({told}): an admin gives the right by kubectl create rolebinding \
-         NAME -n {namespace} --role={name}-user --user=USER; the manifests and the chart make that role, which has to name the Service as it is quoted here"
-    );
-    format!(
-        "{why}. The API server says so also where there is no such Service: if the server is in another namespace, name that \
-         by --server-namespace, in a submission by `{}`",
-        keys::CLOAKROOM_SERVER_NAMESPACE
-    )
-}
-
-/// Without the article.
-fn said(service: &ServerService) -> String {
-    service.to_string().replacen("the ", "", 1)
-}
-
-/// The message of the API server, as it is in a `Status` or alone. A gateway in front of it may repeat the request, with its
-/// secret.
-fn words(body: &[u8], secret: &str) -> String {
-    let status: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
-    let text = status["message"].as_str().map_or_else(|| String::from_utf8_lossy(body), Into::into);
-    one_line(&without(&text, &[secret]), LONGEST_WORDS).trim_end_matches('.').to_owned()
 }

@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
-use wire::{drain, read_chunked, read_head, send};
+use wire::{drain, read_body, read_head, send};
 
 /// The head of a request.
 #[derive(Debug, Clone)]
@@ -249,7 +249,7 @@ impl State {
                 drain(&mut stream).await;
             }
             Reply::TakeBody(answer) => {
-                if let Some(body) = read_chunked(&mut stream, rest).await {
+                if let Some(body) = read_body(&mut stream, &request, rest).await {
                     send(&mut stream, &answer(&body)).await;
                 }
             }

@@ -24,6 +24,12 @@ pub const OPENAPI: &str = "/api/openapi.json";
 /// Takes the place of `Authorization` on the way through Kubernetes' API server, which keeps that header for itself.
 pub const PROXIED_AUTHORIZATION: &str = "x-cloakroom-authorization";
 
+/// `WWW-Authenticate` of an answer to a request without a secret.
+pub const CHALLENGE: &str = "Bearer realm=\"cloakroom\"";
+
+/// The same for a request with a wrong secret (RFC 6750, section 3.1).
+pub const WRONG_SECRET: &str = "Bearer realm=\"cloakroom\", error=\"invalid_token\"";
+
 /// The path that the client asked for, which Kubernetes' API server adds to what it passes on to a Service.
 pub const FORWARDED_URI: &str = "x-forwarded-uri";
 

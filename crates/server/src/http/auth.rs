@@ -89,7 +89,7 @@ impl UploadAuth {
             Self::None => Ok(Uploader::Unnamed),
             Self::Token(file) => match file.find(shown("its upload token")?.expose()).await {
                 Some(known) => Ok(known.name.map_or(Uploader::Unnamed, Uploader::Token)),
-                None => Err(ApiError::unauthorized(
+                None => Err(ApiError::wrong_secret(
                     "this is not an upload token of this server: ask its admin for the current one",
                 )),
             },
@@ -153,7 +153,7 @@ impl From<ReviewError> for ApiError {
     fn from(error: ReviewError) -> Self {
         match error {
             ReviewError::NotAuthenticated { .. } => {
-                Self::unauthorized(&format!("{error}: show a current one"))
+                Self::wrong_secret(&format!("{error}: show a current one"))
             }
             ReviewError::Forbidden { .. } => Self::new(
                 Code::Forbidden,

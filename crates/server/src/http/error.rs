@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use super::request_id;
 use crate::owners::NotAdmitted;
 use cloakroom_core::protocol::problem::{self, Code, Problem};
+use cloakroom_core::protocol::{CHALLENGE, WRONG_SECRET};
 use cloakroom_core::resource::{DeletionReason, OwnerError};
 use cloakroom_core::text::chain;
 use cloakroom_storage::ledger::LedgerError;
@@ -65,10 +66,17 @@ impl ApiError {
         Self { is_of_known_token: true, ..self }
     }
 
-    /// The request has no ticket or token, or a wrong one.
+    /// The request has no ticket or token.
     pub(super) fn unauthorized(detail: &str) -> Self {
         Self::new(Code::Unauthorized, detail)
-            .with_header(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"cloakroom\""))
+            .with_header(WWW_AUTHENTICATE, HeaderValue::from_static(CHALLENGE))
+    }
+
+    /// The request has a wrong one. The header tells that apart (RFC 6750, section 3), so that a client knows whether what it
+    /// sent has arrived.
+    pub(super) fn wrong_secret(detail: &str) -> Self {
+        Self::new(Code::Unauthorized, detail)
+            .with_header(WWW_AUTHENTICATE, HeaderValue::from_static(WRONG_SECRET))
     }
 
     /// The request cannot be served now. The client may try again after two seconds.
@@ -154,7 +162,7 @@ impl ApiError {
     /// Answers as kubespark does where v1 is more precise: a deleted resource is `404`, and a wrong secret is `401`.
     pub(super) fn for_v0(error: AccessError) -> Self {
         match error {
-            AccessError::WrongSecret => Self::unauthorized("this is not the resource's secret"),
+            AccessError::WrongSecret => Self::wrong_secret("this is not the resource's secret"),
             AccessError::Gone { .. } => Self { status: StatusCode::NOT_FOUND, ..Self::from(error) },
             other => other.into(),
         }

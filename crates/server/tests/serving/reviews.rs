@@ -10,6 +10,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
 use axum::{Json, Router};
 use cloakroom_cluster::{AcceptedTokens, ApiServer, Reviews};
+use cloakroom_core::protocol::{CHALLENGE, WRONG_SECRET};
 use cloakroom_server::http::UploadAuth;
 use cloakroom_testing::clock::ManualClock;
 use cloakroom_testing::logs;
@@ -228,7 +229,8 @@ async fn a_token_that_the_cluster_does_not_know_is_refused_before_anything_else(
             guarded.upload("NOT A NAMESPACE", token).await,
             guarded.upload_v0("demo", token, false).await,
         ] {
-            assert_eq!(response.headers()["www-authenticate"], "Bearer realm=\"cloakroom\"");
+            let challenge = if token.is_none() { CHALLENGE } else { WRONG_SECRET };
+            assert_eq!(response.headers()["www-authenticate"], challenge);
             let refused = problem(response).await;
             assert_eq!((refused.status, refused.code.as_str()), (401, "unauthorized"), "{token:?}");
         }

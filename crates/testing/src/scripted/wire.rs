@@ -30,8 +30,23 @@ pub async fn read_head(stream: &mut (impl AsyncRead + Unpin)) -> Option<(Request
     Some((Request { method, target, headers: lines.filter_map(header).collect() }, bytes[end + 4..].to_vec()))
 }
 
+/// Reads a body of announced length, or a chunked one; `None` if it breaks off.
+pub async fn read_body(
+    stream: &mut (impl AsyncRead + Unpin),
+    request: &Request,
+    mut buffer: Vec<u8>,
+) -> Option<Vec<u8>> {
+    let Some(length) = request.header("content-length").and_then(|length| length.parse().ok()) else {
+        return read_chunked(stream, buffer).await;
+    };
+    while buffer.len() < length {
+        fill(stream, &mut buffer).await?;
+    }
+    Some(buffer)
+}
+
 /// Reads a chunked body (RFC 9112 section 7.1) without trailers; `None` if it breaks off.
-pub async fn read_chunked(stream: &mut (impl AsyncRead + Unpin), mut buffer: Vec<u8>) -> Option<Vec<u8>> {
+async fn read_chunked(stream: &mut (impl AsyncRead + Unpin), mut buffer: Vec<u8>) -> Option<Vec<u8>> {
     let mut body = Vec::new();
     loop {
         let line = loop {

@@ -148,6 +148,15 @@ impl Failure {
         }
     }
 
+    /// The status of the answer; `None` if there is none.
+    pub fn status(&self) -> Option<u16> {
+        match self {
+            Self::Answered(answer) => Some(answer.status),
+            Self::Way { status, .. } => *status,
+            _ => None,
+        }
+    }
+
     /// Whether the exchange broke while bytes were moving, so that the number of bytes is worth showing. The server may
     /// have taken them all.
     pub fn is_interruption(&self) -> bool {

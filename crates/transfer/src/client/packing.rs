@@ -151,6 +151,28 @@ impl Packing {
     }
 }
 
+/// How many bytes the bundle will have. For that it is packed, and nothing is kept.
+pub(super) async fn measure(plan: Arc<PackPlan>, sources: Arc<dyn Sources>) -> Result<u64, PackError> {
+    let packed = tokio::task::spawn_blocking(move || {
+        let count = pack(&plan, &*sources, Count(0), &mut |_| ())?;
+        Ok(count.0)
+    });
+    packed.await.unwrap_or_else(|error| Err(PackError::Write(io::Error::other(error))))
+}
+
+struct Count(u64);
+
+impl Write for Count {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// Waits until a connection asks for the bundle. Fails if none will.
 fn wait_until(
     asked: &CancellationToken,

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::address::ServerAddress;
 use super::failure::Failure;
 use super::http::HttpClient;
-use super::packing::Start;
+use super::packing::{Start, measure};
 use super::retry::{Attempt, Retries, RetryNotice, RetryPolicy, Tried};
 use super::secret_file::UploadToken;
 use super::upload::{AttemptError, upload};
@@ -32,6 +32,9 @@ const LONGEST_RELEASE: Duration = Duration::from_secs(5);
 /// Bundles from this size on, in bytes, are compared with the server's limit before they are sent. Of a smaller one, the
 /// refusal comes soon enough.
 const WORTH_ASKING: u64 = 64 << 20;
+
+/// The status of a proxy that takes no body of unknown length.
+const LENGTH_REQUIRED: u16 = 411;
 
 /// The time limit for the question about that limit.
 const LONGEST_QUESTION: Duration = Duration::from_secs(5);
@@ -262,15 +265,23 @@ impl HttpClient {
         request.check_token()?;
         self.check_size(request).await?;
         let retries = Retries::new(policy, MOST_SILENCES);
-        let mut attempts = Attempts { request, retries, start: Start::Swift, may_be_kept: false };
+        let mut attempts =
+            Attempts { request, retries, start: Start::Swift, length: None, may_be_kept: false };
         loop {
-            let began = Instant::now();
-            let wait = match upload(self, request, Arc::clone(&observer), attempts.start, stop).await {
+            let (began, observing) = (Instant::now(), Arc::clone(&observer));
+            let wait = match upload(self, request, observing, attempts.start, attempts.length, stop).await {
                 Ok(staged) => {
                     if let Some(tokens) = &request.tokens {
                         tokens.taken().await;
                     }
                     return Ok(Staged { may_be_twice: attempts.may_be_kept, ..staged });
+                }
+                Err(AttemptError::Failed { failure, .. })
+                    if failure.status() == Some(LENGTH_REQUIRED) && attempts.length.is_none() =>
+                {
+                    let (plan, sources) = (Arc::clone(&request.plan), Arc::clone(&request.sources));
+                    attempts.length = Some(measure(plan, sources).await?);
+                    continue;
                 }
                 Err(AttemptError::Failed { failure, sent_bytes, may_be_kept }) => {
                     tokio::select! {
@@ -342,6 +353,8 @@ struct Attempts<'a> {
     retries: Retries,
     /// How the next attempt begins.
     start: Start,
+    /// How many bytes it sends, if something on the way wants to know.
+    length: Option<u64>,
     may_be_kept: bool,
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use reqwest::header::CONTENT_TYPE;
+use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use reqwest::{Response, Url};
 use tokio_util::sync::CancellationToken;
 
@@ -54,12 +54,13 @@ pub(super) fn upload_url(request: &StageRequest) -> Url {
     url
 }
 
-/// Packs and sends the bundle once.
+/// Packs and sends the bundle once. `length` is how many bytes that will be, if it was measured.
 pub(super) async fn upload(
     http: &HttpClient,
     request: &StageRequest,
     observer: Arc<dyn StageObserver>,
     start: Start,
+    length: Option<u64>,
     stop: &CancellationToken,
 ) -> Result<Staged, AttemptError> {
     let credential = tokio::select! {
@@ -70,6 +71,9 @@ pub(super) async fn upload(
     let (plan, sources) = (Arc::clone(&request.plan), Arc::clone(&request.sources));
     let (packing, body) = Packing::start(plan, sources, Arc::clone(&observer), start);
     let mut post = http.to_server().post(url).header(CONTENT_TYPE, BUNDLE_CONTENT_TYPE).body(body);
+    if let Some(length) = length {
+        post = post.header(CONTENT_LENGTH, length);
+    }
     if let Some(Credential { token, user }) = &credential {
         post = post.bearer_auth(token.expose());
         if let Some(user) = user {

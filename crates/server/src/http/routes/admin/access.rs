@@ -40,7 +40,7 @@ impl FromRequestParts<AppState> for Administrator {
             ))
         })?;
         let Some(known) = admin.tokens.find(shown.expose()).await else {
-            return Err(ApiError::unauthorized(&format!(
+            return Err(ApiError::wrong_secret(&format!(
                 "this is not an admin token of this server: {}",
                 where_tokens_are(admin)
             )));
