@@ -256,7 +256,7 @@ pub(crate) fn is_file_of(found: &Stat, size_bytes: u64) -> bool {
     file_type(found).is_file() && u64::try_from(found.st_size) == Ok(size_bytes)
 }
 
-/// What a type is, with its article.
+/// Names a type, with its article: “a folder”.
 pub(crate) fn what(found: FileType) -> &'static str {
     match found {
         FileType::Directory => "a folder",

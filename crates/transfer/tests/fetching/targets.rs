@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use cloakroom_testing::bundles::tgz;
 use cloakroom_testing::scripted::{Answer, Scripted, ServedFile};
+use cloakroom_testing::wait::until_true;
 
 use crate::pod::{ID, Pod, all_names, bundle, noise};
 
@@ -93,9 +94,8 @@ async fn a_folder_that_becomes_a_link_during_the_download_leads_no_file_elsewher
             if number == 0 {
                 return file.answer(request).cut_after(700_000).into();
             }
-            while !begun.exists() {
-                std::thread::sleep(Duration::from_millis(1));
-            }
+            let is_there = until_true("the first file is there", || begun.exists());
+            tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(is_there));
             std::fs::rename(&victim, &aside).unwrap();
             symlink(&theirs_too, &victim).unwrap();
             file.answer(request).into()

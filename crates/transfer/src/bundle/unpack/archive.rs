@@ -227,9 +227,14 @@ impl<R: Read> Archive<R> {
     }
 
     /// Checks what the header and the records say about an entry.
-    fn judge(&mut self, header: Header, extensions: Extensions) -> Result<Entry, UnpackError> {
+    fn judge(&mut self, mut header: Header, extensions: Extensions) -> Result<Entry, UnpackError> {
         let mut pax = extensions.pax.unwrap_or_default();
         let raw = mem::take(&mut pax.path).or(extensions.long_name).unwrap_or(header.name);
+        // Unix V7 tar has no type for folders, and some writers still rely on the slash. The name in the header does not
+        // count: it may be the beginning of a long one, cut behind a slash.
+        if header.kind == Kind::File && raw.ends_with(b"/") {
+            header.kind = Kind::Folder;
+        }
         let size_bytes = pax.size_bytes.unwrap_or(header.size_bytes);
         let unsupported = |what| UnpackError::Unsupported { name: printable(&raw), what };
         match header.kind {

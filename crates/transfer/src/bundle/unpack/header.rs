@@ -40,10 +40,9 @@ impl Header {
     /// Parses a header, or says what is wrong with it.
     pub(super) fn parse(block: &Block) -> Result<Header, &'static str> {
         check_sum(block)?;
-        let name = name(block);
         Ok(Header {
-            kind: kind(block[156], name.ends_with(b"/")),
-            name,
+            kind: kind(block[156]),
+            name: name(block),
             size_bytes: number(&block[124..136])?,
             executable: number(&block[100..108]).is_ok_and(|mode| mode & 0o111 != 0),
             modified: time(&block[136..148]),
@@ -56,10 +55,8 @@ pub(super) fn has_magic(head: &[u8]) -> bool {
     head.get(257..).is_some_and(|rest| rest.starts_with(b"ustar"))
 }
 
-fn kind(flag: u8, trailing_slash: bool) -> Kind {
+fn kind(flag: u8) -> Kind {
     match flag {
-        // Unix V7 tar has no type for folders. GNU tar and Java's writers sometimes still rely on the slash.
-        0 | b'0' | b'7' if trailing_slash => Kind::Folder,
         0 | b'0' | b'7' => Kind::File,
         b'1' => Kind::Unsupported("a hard link"),
         b'2' => Kind::Unsupported("a symbolic link"),

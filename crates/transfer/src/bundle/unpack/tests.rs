@@ -222,6 +222,18 @@ fn long_names_of_both_kinds_are_read() {
 }
 
 #[test]
+fn a_long_name_that_its_header_cuts_behind_a_slash_is_no_folder() {
+    let long = format!("{}/__init__.py", "x".repeat(99));
+    for content in [&b""[..], b"1"] {
+        let bundle = bundles::tgz_of(&[
+            (header(b"././@LongLink", b'L', octal(long.len() as u64 + 1)), format!("{long}\0").as_bytes()),
+            (header(&long.as_bytes()[..100], b'0', octal(content.len() as u64)), content),
+        ]);
+        assert_eq!(names(&Target::new().unpack(&bundle).unwrap()), [long.as_str()]);
+    }
+}
+
+#[test]
 fn the_global_remark_of_git_archive_is_passed_over() {
     let remark = bundles::pax(&[("comment", "9f1c2a3b4d5e6f708192a3b4c5d6e7f809182736")]);
     let bundle = bundles::tgz_of(&[
