@@ -31,7 +31,7 @@ pub fn odd_texts(helm: &Helm) {
     }
 }
 
-/// What YAML takes for a number or a boolean is taken for the text that was meant, and null for nothing.
+/// A number or a boolean becomes the text that was meant. A null leaves the entry out.
 pub fn odd_values(helm: &Helm) {
     let rendered = |value: &Value| {
         let entries = json!({"a": value});

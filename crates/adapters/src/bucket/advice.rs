@@ -1,4 +1,4 @@
-//! What an admin has to change, for the answers whose code does not say it.
+//! Explains the codes of stores: what each one means, and what an admin changes.
 
 use hyper::http::header::DATE;
 use hyper::http::{HeaderMap, StatusCode};
@@ -36,6 +36,7 @@ pub(super) fn advice(
         "PermanentRedirect" | "TemporaryRedirect" => {
             "the bucket is at another address (--store-endpoint, --store-region)"
         }
+        "RequestTimeTooSkewed" => "the clock here and that of the store differ: one of them is wrong",
         "SecondLevelDomainForbidden" => {
             "the store wants the bucket as a part of the host name (--store-addressing virtual)"
         }
@@ -104,6 +105,7 @@ mod tests {
             ),
             (400, "InvalidRequest", "Object is WORM protected", none, "retention"),
             (400, "XAmzContentSHA256Mismatch", "", none, "changed on their way"),
+            (403, "RequestTimeTooSkewed", "", none, "the clock here and that of the store differ"),
         ] {
             let told = of(status, code, body, header);
             assert!(told.as_ref().is_some_and(|told| told.contains(expected)), "{code}: {told:?}");

@@ -72,7 +72,7 @@ pub(super) struct Refusal {
     code: Option<String>,
     /// The message of HDFS, which has no credentials.
     message: Option<String>,
-    /// What the answer means for an admin, where its code does not say it.
+    /// What the code means, and what an admin changes; `None` if only the code is known.
     advice: Option<String>,
 }
 
@@ -319,6 +319,11 @@ impl Failure {
     /// Whether the store had all the time that it may take. Another attempt would double the time without an answer.
     pub fn is_late(&self) -> bool {
         self.trouble.reason == Reason::Late
+    }
+
+    /// Whether there is an answer that cannot be read.
+    pub fn is_unclear(&self) -> bool {
+        self.trouble.reason == Reason::Unclear
     }
 
     /// Whether the answer itself says what to do about it.

@@ -65,8 +65,8 @@ pub enum ProbeError {
     },
     /// The store does not make an object of the parts that it took.
     #[error(
-        "{store} cannot complete an upload in parts, and all large bundles are such uploads: a gateway before it may drop or \
-         change the ETags of parts"
+        "{store} cannot complete an upload in parts, and all large bundles are such uploads; if the rest of this line does not \
+         say why, look for a gateway that drops or changes the ETags of parts"
     )]
     Parts {
         /// The store.
@@ -132,6 +132,8 @@ const TEXT: &str = "cloakroom tries whether this bucket can be used\n";
 
 const LISTS: &str = "lists by pages (ListObjectsV2)";
 
+const RANGES: &str = "ranges of objects (Range)";
+
 const UPLOADS_IN_PARTS: &str = "uploads in parts (CreateMultipartUpload)";
 
 /// How many pages may have the two objects. Stores may return pages without any.
@@ -176,14 +178,16 @@ impl Probe<'_> {
             Err(failed) if failed.is_conflict() => {}
             Err(failed) => return Err(self.refused_condition(failed).await),
         }
+        // Before the next step, which blames the right to write.
+        self.read(path).await?;
         let mut written = vec![path];
         if let Backend::Objects(objects) = &self.bucket.backend {
             self.replace(&**objects).await?;
             self.abort_upload(&**objects).await?;
             self.complete_upload(&**objects).await?;
+            self.read(self.in_parts).await?;
             written.push(self.in_parts);
         }
-        self.read(&written).await?;
         self.list(&written).await?;
         for path in written {
             self.delete(path).await?;
@@ -250,13 +254,22 @@ impl Probe<'_> {
         })
     }
 
-    async fn read(&self, written: &[&Path]) -> Result<(), ProbeError> {
-        for path in written {
+    /// Reads an object, and then a range of it, as downloads do.
+    async fn read(&self, path: &Path) -> Result<(), ProbeError> {
+        for range in [None, Some(1..TEXT.len() as u64)] {
+            let (start, is_range) = (range.as_ref().map_or(0, |_| 1), range.is_some());
             let read = self.bucket.repeated("read", path, PATIENCE, || async {
-                self.bucket.api.get(path, None, None).await?.pieces.try_collect::<BytesMut>().await
+                self.bucket.api.get(path, range.clone(), None).await?.pieces.try_collect::<BytesMut>().await
             });
-            if read.await.map_err(|failed| self.error(Right::Read, failed))? != TEXT {
-                return Err(ProbeError::Consistency(self.store()));
+            match read.await {
+                Ok(text) if text == TEXT[start..] => {}
+                Ok(_) if !is_range => return Err(ProbeError::Consistency(self.store())),
+                Ok(_) => return Err(ProbeError::Lacks { store: self.store(), what: RANGES, source: None }),
+                Err(failed) if is_range && failed.is_unclear() => {
+                    let (store, source) = (self.store(), Some(failed.into()));
+                    return Err(ProbeError::Lacks { store, what: RANGES, source });
+                }
+                Err(failed) => return Err(self.error(Right::Read, failed)),
             }
         }
         Ok(())

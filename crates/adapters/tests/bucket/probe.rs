@@ -24,6 +24,7 @@ pub fn trials() -> Vec<Trial> {
         a_page_without_objects_is_no_lost_write,
         a_deletion_that_finds_nothing_is_done,
         a_refusal_that_says_its_cause_blames_no_right,
+        a_key_that_may_not_read_is_told_as_that,
         nothing_of_a_try_stays,
         damaged_bytes_are_sent_again,
         a_store_that_hangs_is_said_within_a_minute,
@@ -59,6 +60,15 @@ async fn a_store_that_lacks_a_request_is_told_by_it() {
         let told = told(first(usize::MAX, is_it, Turn::Answer(501, XML, unknown))).await;
         assert!(told.contains(expected) && told.contains("501 (NotImplemented)"), "{told}");
     }
+    let whole = "cloakroom tries whether this bucket can be used\n";
+    let reads = AtomicUsize::new(0);
+    let second_read = move |line: &str| {
+        let is_it = line.starts_with("GET /team/prefix/probe") && reads.fetch_add(1, Ordering::Relaxed) > 0;
+        let head = "text/plain\r\nETag: \"a\"\r\nLast-Modified: Sat, 03 Jan 2026 04:05:06 GMT";
+        if is_it { Turn::Answer(200, head, whole) } else { Turn::Pass }
+    };
+    let told_of_ranges = told(second_read).await;
+    assert!(told_of_ranges.contains("has no ranges of objects"), "{told_of_ranges}");
     let told = told(first_version_of_lists()).await;
     assert!(told.contains("has no lists by pages (ListObjectsV2)"), "{told}");
 }
@@ -123,6 +133,13 @@ async fn a_refusal_that_says_its_cause_blames_no_right() {
     }
 }
 
+async fn a_key_that_may_not_read_is_told_as_that() {
+    let denied = Turn::Answer(403, XML, "<Error><Code>AccessDenied</Code></Error>");
+    let is_read: fn(&str) -> bool = |line| line.starts_with("GET /team/prefix/") || line.starts_with("HEAD ");
+    let told = told(first(usize::MAX, is_read, denied)).await;
+    assert!(told.contains("do not allow to read objects (s3:GetObject)"), "{told}");
+}
+
 async fn nothing_of_a_try_stays() {
     let objects = |behind: &Behind| {
         std::fs::read_dir(behind.gateway.objects().join("prefix")).map_or(0, Iterator::count)
@@ -149,7 +166,7 @@ async fn damaged_bytes_are_sent_again() {
 
 /// Clients and proxies wait for a minute.
 async fn a_store_that_hangs_is_said_within_a_minute() {
-    // The system takes the connections, and nobody answers.
+    // Connections succeed, because the system accepts them. No program answers.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", silent.local_addr().unwrap());
     let store = store(&url, SECRET_KEY, Pool::new(POOL_BYTES), &Metrics::new());

@@ -34,7 +34,7 @@ pub struct NewUpload {
     pub uploaded_by: Option<String>,
     /// For whom it counts, if there are shares.
     pub holder: Option<Holder>,
-    /// Who takes turns with others, if there are no shares. If there are, it is the holder.
+    /// The client that takes turns with others. Where holders have shares, the holder takes its place.
     pub client: Client,
 }
 
