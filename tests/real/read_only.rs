@@ -1,5 +1,5 @@
-//! File systems that take nothing more, by real mounts: one that becomes read-only under a running server, and one
-//! without inodes.
+//! File systems that take nothing more, by real mounts: one that becomes read-only under a running server, one without
+//! inodes, and a full one with the ledger of a bucket.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -8,12 +8,15 @@ use cloakroom_core::protocol::problem::Problem;
 use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_testing::needs::{Need, trial};
 use cloakroom_testing::process::{Cloakroom, command, stderr};
+use cloakroom_testing::s3_gateway::{ACCESS_KEY, BUCKET, S3Gateway, SECRET_KEY};
 use libtest_mimic::Trial;
 use reqwest::{RequestBuilder, StatusCode};
 
 const TOKEN: &str = "admin-horse-battery-staple";
 
 pub fn trials() -> Vec<Trial> {
+    let mut with_a_bucket = S3Gateway::needs();
+    with_a_bucket.extend([Need::Root, Need::Namespaces, Need::Program("nsenter")]);
     vec![
         trial(
             "a_disk_that_becomes_read_only_is_named_and_what_is_staged_is_served",
@@ -25,7 +28,45 @@ pub fn trials() -> Vec<Trial> {
             &[Need::Root, Need::Namespaces],
             a_disk_without_inodes_is_not_called_full,
         ),
+        trial(
+            "beside_a_bucket_the_ledger_on_a_full_disk_still_deletes",
+            &with_a_bucket,
+            beside_a_bucket_the_ledger_on_a_full_disk_still_deletes,
+        ),
     ]
+}
+
+fn beside_a_bucket_the_ledger_on_a_full_disk_still_deletes() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let (gateway, folder) = (S3Gateway::start().await, tempfile::tempdir().unwrap());
+        let (tokens, data) = prepared(folder.path());
+        let mut server = in_mount(&data, "size=16m");
+        server.env("AWS_ACCESS_KEY_ID", ACCESS_KEY).env("AWS_SECRET_ACCESS_KEY", SECRET_KEY);
+        server.args(["--store", &format!("s3://{BUCKET}/cloakroom"), "--store-endpoint", &gateway.url()]);
+        server.arg("--store-allow-http");
+        let server = serving(server, &data, &tokens);
+        let client = client();
+        let bundles =
+            || std::fs::read_dir(gateway.objects().join("cloakroom/blobs")).map_or(0, Iterator::count);
+        let upload = || {
+            client.put(server.url("/api/v1/resources/deps.tgz?namespace=demo&label=app%3Ddemo")).body("jars")
+        };
+        let ticket: Ticket =
+            serde_json::from_str(&upload().send().await.unwrap().text().await.unwrap()).unwrap();
+        in_its_mounts(&server, "dd if=/dev/zero of=\"$0/filler\" bs=4k 2>&1 | grep 'No space left'", &data);
+        // The log of the ledger has some room in blocks that are its own already.
+        let mut staged = 1;
+        while upload().send().await.unwrap().status() == StatusCode::CREATED {
+            staged += 1;
+            assert!(staged < 1000, "the disk is not full");
+        }
+        assert_eq!(bundles(), staged);
+        let bundle = server.url(&format!("/api/v1/resources/{}", ticket.resource_id));
+        let deleted = client.delete(bundle).bearer_auth(&ticket.resource_secret).send().await.unwrap();
+        assert_eq!(deleted.status(), StatusCode::NO_CONTENT, "{}", deleted.text().await.unwrap());
+        assert_eq!(bundles(), staged - 1);
+    });
 }
 
 fn a_disk_without_inodes_is_not_called_full() {
@@ -119,7 +160,10 @@ fn prepared(folder: &Path) -> (PathBuf, PathBuf) {
 
 /// In a mount namespace of its own, so that the mount goes with it.
 fn start(data: &Path, tokens: &Path, options: &str) -> Cloakroom {
-    let mut server = in_mount(data, options);
+    serving(in_mount(data, options), data, tokens)
+}
+
+fn serving(mut server: Command, data: &Path, tokens: &Path) -> Cloakroom {
     server
         .args(["--no-kubernetes", "--min-free-space", "0b", "--admin-token-file"])
         .arg(tokens)

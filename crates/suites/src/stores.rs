@@ -226,7 +226,7 @@ fn in_a_bucket(location: &str, options: BucketOptions, variables: &[(&str, &str)
     let location = Location::parse(location).unwrap();
     let (pool, largest) = (Pool::new(128 << 20), 1 << 30);
     let store = BucketStore::new(location, &options, &variables, pool, largest, &Metrics::new());
-    Storage::elsewhere(Arc::new(store.unwrap()))
+    Storage::elsewhere(Arc::new(store.unwrap()), None)
 }
 
 /// For a store where no upload can be aborted. It removes the parts by itself after some days.
@@ -277,7 +277,7 @@ impl Uncommitted for DiskStore {
 
 async fn in_memory() -> StoreData {
     let store = MemoryStore::default();
-    let storage = Storage::elsewhere(Arc::new(store.clone()));
+    let storage = Storage::elsewhere(Arc::new(store.clone()), None);
     StoreData { storage, has_uploads: true, uncommitted: Arc::new(store), _kept: Box::new(()) }
 }
 

@@ -41,8 +41,8 @@ pub struct Started {
     pub local_admin: Option<TokenOfThisRun>,
     /// Tells when the data directory is not at its path any more.
     pub place: Place,
-    /// The lock of the data directory, if the store does not hold it.
-    pub lock: Option<DataDirectory>,
+    /// Held until the last copy of the ledger is made.
+    pub lock: DataDirectory,
     /// Makes copies of the ledger, if there is a bucket for them.
     pub copies: Option<Copies>,
 }
@@ -61,7 +61,8 @@ pub async fn start(
     let local_admin = local_admin(&settings, addresses)?;
     let clock = Arc::new(SystemClock::new());
     let (path, place) = (directory.ledger(), directory.place().clone());
-    let (storage, name, lock) = if let Some(Bucket { location, store, .. }) = &settings.bucket {
+    let lock = directory.clone();
+    let (storage, name) = if let Some(Bucket { location, store, .. }) = &settings.bucket {
         match store.probe().await {
             // The bundles in the store can still be fetched, and their removal makes room.
             Err(ProbeError::Store { source: source @ StoreError::Full { .. }, .. }) => {
@@ -69,10 +70,10 @@ pub async fn start(
             }
             probed => probed?,
         }
-        (Storage::elsewhere(Arc::clone(store)), location.to_string(), Some(directory))
+        (Storage::elsewhere(Arc::clone(store), Some(Arc::new(directory))), location.to_string())
     } else {
         let store = DiskStore::with_open_blobs(directory, allotment.bundles);
-        (Storage::on_disk(Arc::new(store)), settings.data_dir.display().to_string(), None)
+        (Storage::on_disk(Arc::new(store)), settings.data_dir.display().to_string())
     };
     if !path.try_exists()? {
         prepare_ledger(&settings, &storage, &name, &path).await?;
@@ -171,8 +172,8 @@ async fn open_ledger(
     clock: &Arc<SystemClock>,
 ) -> anyhow::Result<SqliteLedger> {
     let opened = SqliteLedger::open_in(place, path, Arc::clone(clock) as _).await;
-    let (Err(LedgerError::Full), Some(disk)) = (&opened, &storage.disk) else { return Ok(opened?) };
-    disk.release_reserve().await?;
+    let (Err(LedgerError::Full), Some(folder)) = (&opened, &storage.folder) else { return Ok(opened?) };
+    folder.release_reserve().await?;
     Ok(SqliteLedger::open_in(place, path, Arc::clone(clock) as _).await?)
 }
 

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::fs::{Access, AtFlags, OFlags};
 use rustix::io::Errno;
 
+use super::calls::Calls;
 use super::permission::explained;
 use super::root::Root;
 use super::{DiskError, sync_folder};
@@ -29,14 +30,17 @@ const LEDGER: &str = "ledger.db";
 /// The file that keeps space in reserve.
 pub(super) const RESERVE: &str = "reserve";
 
-/// A data directory that this process holds exclusively until the value is dropped or the process ends.
-#[derive(Debug)]
+/// A data directory that this process holds exclusively until the last clone is dropped or the process ends.
+#[derive(Debug, Clone)]
 pub struct DataDirectory {
     /// The folder is locked itself, because a file in it can be removed.
     root: Arc<Root>,
     /// The file `lock`, because earlier versions lock only that file.
-    lock: Mutex<File>,
+    lock: Arc<Mutex<File>>,
+    /// Those that the store keeps in it.
+    folders: &'static [&'static str],
     place: Place,
+    calls: Calls,
 }
 
 impl DataDirectory {
@@ -50,11 +54,11 @@ impl DataDirectory {
         Self::take(path, &[]).map_err(|error| explained(error, path))
     }
 
-    fn take(path: &Path, folders: &[&str]) -> Result<Self, DiskError> {
+    fn take(path: &Path, folders: &'static [&'static str]) -> Result<Self, DiskError> {
         create_durably(path)?;
         refuse_network_file_system(path)?;
         let root = Root::new(lock_folder(path)?, path);
-        let lock = Mutex::new(lock_in(&root)?);
+        let lock = Arc::new(Mutex::new(lock_in(&root)?));
         for folder in folders {
             root.make_folder(Path::new(folder))?;
         }
@@ -63,7 +67,7 @@ impl DataDirectory {
         let place = Place::default();
         let watched = root.folder().try_clone().and_then(|handle| place.watch(path, handle));
         watched.map_err(|error| DiskError::io("look at", path, error))?;
-        Ok(Self { root: Arc::new(root), lock, place })
+        Ok(Self { root: Arc::new(root), lock, folders, place, calls: Calls::default() })
     }
 
     /// Returns the error that [`Self::open`] would return, as far as that can be known without a change to the disk.
@@ -111,12 +115,17 @@ impl DataDirectory {
         &self.root
     }
 
+    /// The calls to the disk that it is on.
+    pub(super) fn calls(&self) -> &Calls {
+        &self.calls
+    }
+
     /// Makes the file `lock` and the folders of the store again if they were removed. A new `lock` is locked at once.
     pub(super) fn make_again(&self) -> Result<(), DiskError> {
         if self.root.look_at(Path::new(LOCK))?.is_none() {
             *self.lock.lock().unwrap_or_else(PoisonError::into_inner) = lock_in(&self.root)?;
         }
-        for folder in [INCOMING, BUNDLES].map(Path::new) {
+        for folder in self.folders.iter().map(Path::new) {
             if !self.root.is_folder(folder) {
                 tracing::warn!(
                     path = %self.root.shown(folder).display(),

@@ -24,12 +24,11 @@ use async_trait::async_trait;
 use futures_util::stream::{self, BoxStream};
 use futures_util::{StreamExt as _, TryStreamExt as _};
 
-use calls::Calls;
 use cloakroom_core::client::Client;
 use cloakroom_core::resource::{BlobKey, UploadHandle};
 use cloakroom_storage::stamp::Stamp;
 use cloakroom_storage::store::{
-    Begun, BlobFacts, BlobStore, BlobStream, LocalDisk, Space, StoreError, with_first_piece,
+    Begun, BlobFacts, BlobStore, BlobStream, DataFolder, LocalDisk, Space, StoreError, with_first_piece,
 };
 use reader::{DiskBlob, Reading};
 use root::Root;
@@ -41,8 +40,7 @@ pub use error::{DiskError, NotPermitted};
 /// Bundles in a data directory that this process has locked.
 #[derive(Debug)]
 pub struct DiskStore {
-    directory: Arc<DataDirectory>,
-    calls: Calls,
+    directory: DataDirectory,
     incoming: writer::Shared,
     reading: Reading,
     /// Held while the stamp is replaced. The lock of the directory keeps other processes off.
@@ -57,11 +55,11 @@ impl DiskStore {
 
     /// A store with at most `most` blobs open for reading at once.
     pub fn with_open_blobs(directory: DataDirectory, most: usize) -> Self {
-        let (root, calls) = (directory.root(), Calls::default());
+        let (root, calls) = (directory.root(), directory.calls());
         let incoming = writer::Shared::new(Arc::clone(root), directory.place().clone(), calls.clone());
         let reading = Reading::new(Arc::clone(root), calls.clone(), most);
         let stamping = tokio::sync::Mutex::default();
-        Self { directory: Arc::new(directory), calls, incoming, reading, stamping }
+        Self { directory, incoming, reading, stamping }
     }
 
     /// Runs `work` in the data directory, on a thread that may block.
@@ -70,7 +68,7 @@ impl DiskStore {
         work: impl FnOnce(&Root) -> Result<T, DiskError> + Send + 'static,
     ) -> Result<T, DiskError> {
         let root = Arc::clone(self.directory.root());
-        self.calls.run(move || work(&root)).await
+        self.directory.calls().run(move || work(&root)).await
     }
 }
 
@@ -78,7 +76,7 @@ impl DiskStore {
 impl BlobStore for DiskStore {
     async fn begin(&self, key: BlobKey, _length: Option<u64>, client: &Client) -> Result<Begun, StoreError> {
         let (client, shared) = (client.clone(), self.incoming.clone());
-        let writer = self.calls.run(move || DiskWriter::create(key, client, shared)).await?;
+        let writer = self.directory.calls().run(move || DiskWriter::create(key, client, shared)).await?;
         Ok(Begun { writer: Box::new(writer), handle: None })
     }
 
@@ -151,9 +149,27 @@ impl LocalDisk for DiskStore {
         self.reading.open.count()
     }
 
+    async fn arriving(&self) -> Result<Vec<BlobKey>, StoreError> {
+        Ok(self.in_root(listing::arriving).await?)
+    }
+}
+
+#[async_trait]
+impl DataFolder for DiskStore {
     async fn maintain(&self) -> Result<(), StoreError> {
-        let directory = Arc::clone(&self.directory);
-        let maintained = self.calls.run(move || {
+        self.directory.maintain().await
+    }
+
+    async fn release_reserve(&self) -> Result<(), StoreError> {
+        self.directory.release_reserve().await
+    }
+}
+
+#[async_trait]
+impl DataFolder for DataDirectory {
+    async fn maintain(&self) -> Result<(), StoreError> {
+        let directory = self.clone();
+        let maintained = self.calls().run(move || {
             directory.place().look()?;
             directory.make_again()?;
             reserve::keep(directory.root())
@@ -161,12 +177,9 @@ impl LocalDisk for DiskStore {
         Ok(maintained.await?)
     }
 
-    async fn arriving(&self) -> Result<Vec<BlobKey>, StoreError> {
-        Ok(self.in_root(listing::arriving).await?)
-    }
-
     async fn release_reserve(&self) -> Result<(), StoreError> {
-        Ok(self.in_root(reserve::release).await?)
+        let root = Arc::clone(self.root());
+        Ok(self.calls().run(move || reserve::release(&root)).await?)
     }
 }
 

@@ -49,7 +49,7 @@ impl Staging {
     ) -> Result<Recovered, AccessError> {
         let parts = &self.parts;
         parts.begin_batch().await;
-        parts.maintain_disk().await?;
+        parts.maintain_folder().await?;
         parts.write_uses().await?;
         parts.leases.renew().await?;
         let uploads = parts.abandon_interrupted(term).await?;

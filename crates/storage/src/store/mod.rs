@@ -117,12 +117,16 @@ pub trait LocalDisk: Send + Sync {
     /// How many blobs are open for reading, and how many may be open; `None` if there is no limit.
     fn open_blobs(&self) -> Option<(usize, usize)>;
 
+    /// Keys under which there are bytes that are not committed: uploads in flight, and what is left of others.
+    async fn arriving(&self) -> Result<Vec<BlobKey>, StoreError>;
+}
+
+/// The folder that has the ledger, wherever the blobs are.
+#[async_trait]
+pub trait DataFolder: Send + Sync {
     /// Called before each sweep: checks that the folder is still the one that this process has locked, and keeps some disk
     /// space in reserve, so that deletions can be stored on a full disk.
     async fn maintain(&self) -> Result<(), StoreError>;
-
-    /// Keys under which there are bytes that are not committed: uploads in flight, and what is left of others.
-    async fn arriving(&self) -> Result<Vec<BlobKey>, StoreError>;
 
     /// Frees the reserve.
     async fn release_reserve(&self) -> Result<(), StoreError>;
@@ -137,24 +141,26 @@ pub struct Space {
     pub used: u64,
 }
 
-/// A store, and its disk if it is on a local one.
+/// A store, its disk if it is on a local one, and the folder of the ledger.
 #[derive(Clone)]
 pub struct Storage {
     /// The blobs of the store.
     pub blobs: Arc<dyn BlobStore>,
     /// The disk that they are on; `None` if they are not on a local disk.
     pub disk: Option<Arc<dyn LocalDisk>>,
+    /// The folder of the ledger; `None` if it has none on a disk.
+    pub folder: Option<Arc<dyn DataFolder>>,
 }
 
 impl Storage {
-    /// Storage for blobs on a local disk.
-    pub fn on_disk(store: Arc<impl BlobStore + LocalDisk + 'static>) -> Self {
-        Self { blobs: Arc::clone(&store) as _, disk: Some(store) }
+    /// Storage for blobs on a local disk, in the folder of the ledger.
+    pub fn on_disk(store: Arc<impl BlobStore + LocalDisk + DataFolder + 'static>) -> Self {
+        Self { blobs: Arc::clone(&store) as _, disk: Some(Arc::clone(&store) as _), folder: Some(store) }
     }
 
     /// Storage for blobs that are not on a local disk.
-    pub fn elsewhere(store: Arc<impl BlobStore + 'static>) -> Self {
-        Self { blobs: store, disk: None }
+    pub fn elsewhere(store: Arc<impl BlobStore + 'static>, folder: Option<Arc<dyn DataFolder>>) -> Self {
+        Self { blobs: store, disk: None, folder }
     }
 
     /// How much space the disk has; `None` without a local disk.

@@ -11,7 +11,7 @@ use cloakroom_core::resource::{BlobKey, UploadHandle};
 use cloakroom_storage::ledger::LedgerError;
 use cloakroom_storage::stamp::Stamp;
 use cloakroom_storage::store::{
-    Begun, BlobFacts, BlobStore, BlobStream, BlobWriter, LocalDisk, Space, Storage, StoreError,
+    Begun, BlobFacts, BlobStore, BlobStream, BlobWriter, DataFolder, LocalDisk, Space, Storage, StoreError,
 };
 use cloakroom_testing::wait::BOUND;
 use futures_util::stream::{self, BoxStream};
@@ -322,16 +322,19 @@ impl LocalDisk for FaultyStore {
         self.disk().open_blobs()
     }
 
-    async fn maintain(&self) -> Result<(), StoreError> {
-        self.disk().maintain().await
-    }
-
     async fn arriving(&self) -> Result<Vec<BlobKey>, StoreError> {
         self.faults.of_store(Step::StoreOther, self.disk().arriving()).await
     }
+}
+
+#[async_trait]
+impl DataFolder for FaultyStore {
+    async fn maintain(&self) -> Result<(), StoreError> {
+        self.inner.folder.as_ref().unwrap().maintain().await
+    }
 
     async fn release_reserve(&self) -> Result<(), StoreError> {
-        self.disk().release_reserve().await?;
+        self.inner.folder.as_ref().unwrap().release_reserve().await?;
         self.faults.faults.lock().unwrap().retain(|_, fault| *fault != Fault::FullButForTheReserve);
         Ok(())
     }

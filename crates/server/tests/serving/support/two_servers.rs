@@ -73,7 +73,7 @@ impl SharedData {
             free_bytes: Mutex::default(),
         });
         let is_disk = self.store.storage.disk.is_some();
-        let storage = if is_disk { Storage::on_disk(store) } else { Storage::elsewhere(store) };
+        let storage = if is_disk { Storage::on_disk(store) } else { Storage::elsewhere(store, None) };
         let clock = Arc::clone(&self.clock) as _;
         let opened = Staging::open(Arc::new(ledger), storage, clock, limits, Metrics::new(), None).await;
         Ok(Server { staging: opened?, faults: faults.clone() })
