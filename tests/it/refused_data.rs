@@ -46,6 +46,72 @@ async fn a_ledger_of_a_newer_version_is_refused_and_left_as_it_is() {
     assert!(said.contains("newer cloakroom") && said.contains("9999"), "{said}");
     let said = refusal(folder.path(), &[]);
     assert!(said.contains("newer cloakroom"), "a second start goes through: {said}");
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/versions.md")).unwrap();
+    let known = said.split_once("knows forms up to ").unwrap().1.split_once(':').unwrap().0;
+    assert!(
+        page.contains(&format!("The ledger's form is {known}")),
+        "docs/versions.md names another one: {said}"
+    );
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_ledger_is_named_and_left_as_it_is() {
+    let old = "CREATE TABLE _sqlx_migrations (version BIGINT PRIMARY KEY); CREATE TABLE resources (id TEXT PRIMARY KEY)";
+    for (content, expected) in [
+        (Some("CREATE TABLE notes (text TEXT)"), "is the database of another program"),
+        (Some("CREATE TABLE resources (text TEXT)"), "is the database of another program"),
+        (Some("PRAGMA application_id = 42"), "is the database of another program"),
+        (Some(old), "is a ledger from before version 0.1.0"),
+        (None, "is no database, or its beginning is damaged"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ledger.db");
+        match content {
+            Some(sql) => {
+                let options =
+                    sqlx::sqlite::SqliteConnectOptions::new().filename(&path).create_if_missing(true);
+                let mut connection = options.connect().await.unwrap();
+                sqlx::raw_sql(sql).execute(&mut connection).await.unwrap();
+                sqlx::Connection::close(connection).await.unwrap();
+            }
+            None => std::fs::write(&path, "these are notes, and no database at all").unwrap(),
+        }
+        let bytes = std::fs::read(&path).unwrap();
+        let of_a_copy = SqliteLedger::check_copy(&path).await.unwrap_err().to_string();
+        assert!(of_a_copy.contains(expected), "{of_a_copy}");
+        let said = refusal(folder.path(), &[]);
+        assert!(said.contains(expected) && said.contains("ledger.db"), "{said}");
+        assert_eq!(std::fs::read(&path).unwrap(), bytes, "{expected}: it was changed");
+    }
+}
+
+/// A start that is interrupted leaves an empty file, or the history of the forms alone.
+#[tokio::test]
+async fn a_ledger_whose_first_start_was_interrupted_is_begun_again() {
+    for begun in [
+        None,
+        Some(
+            "CREATE TABLE _sqlx_migrations (version BIGINT PRIMARY KEY, description TEXT NOT NULL, \
+        installed_on TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP, success BOOLEAN NOT NULL, checksum BLOB NOT NULL, \
+        execution_time BIGINT NOT NULL)",
+        ),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ledger.db");
+        match begun {
+            None => std::fs::write(&path, "").unwrap(),
+            Some(sql) => {
+                let options =
+                    sqlx::sqlite::SqliteConnectOptions::new().filename(&path).create_if_missing(true);
+                let mut connection = options.connect().await.unwrap();
+                sqlx::query(sql).execute(&mut connection).await.unwrap();
+                sqlx::Connection::close(connection).await.unwrap();
+            }
+        }
+        for _ in 0..2 {
+            SqliteLedger::open(&path).await.unwrap().close().await;
+        }
+    }
 }
 
 #[tokio::test]

@@ -19,7 +19,6 @@ mod old_client;
 mod pages;
 mod proxies;
 mod read_only;
-mod skew;
 mod spark_jars;
 mod through_api_server;
 mod try_it;
@@ -47,7 +46,6 @@ fn main() {
         another_cluster::trials(),
         through_api_server::trials(),
         upload_tokens::trials(),
-        skew::trials(),
     ]
     .into_iter()
     .flatten()

@@ -5,9 +5,9 @@ use std::path::Path;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _};
 
-use super::SqliteLedger;
 use super::error::failed;
 use super::opening::not_opened;
+use super::{SqliteLedger, form};
 use cloakroom_storage::ledger::LedgerError;
 
 impl SqliteLedger {
@@ -19,8 +19,9 @@ impl SqliteLedger {
         Ok(())
     }
 
-    /// Reads all of the copy at `path`, and says whether it is whole.
+    /// Reads all of the copy at `path`, and says whether it is whole, and a ledger that this version can use.
     pub async fn check_copy(path: &Path) -> Result<(), LedgerError> {
+        form::check(path).await?;
         let shown = || path.display().to_string();
         let options = SqliteConnectOptions::new().filename(path).read_only(true).disable_statement_logging();
         let mut copy = options.connect().await.map_err(|source| not_opened(source, shown()))?;

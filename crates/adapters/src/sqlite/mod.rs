@@ -4,6 +4,7 @@
 mod abandoned;
 mod copy;
 mod error;
+mod form;
 mod index;
 mod known_owners;
 mod memory;
@@ -65,7 +66,8 @@ pub struct SqliteLedger {
 }
 
 impl SqliteLedger {
-    /// Opens the database at `path`. Creates it if it is missing, and migrates it to this version's form.
+    /// Opens the database at `path`. Creates it if it is missing. A file that is no ledger, or that a newer version has
+    /// written, is an error and stays as it is.
     pub async fn open(path: &Path) -> Result<Self, LedgerError> {
         Self::open_by(path, Arc::new(SystemClock::new())).await
     }
@@ -77,13 +79,11 @@ impl SqliteLedger {
 
     /// The same. `place` also watches the files of the ledger.
     pub async fn open_in(place: &Place, path: &Path, clock: Arc<dyn Clock>) -> Result<Self, LedgerError> {
+        form::check(path).await?;
         let options = options(path);
         let shown = || path.display().to_string();
         let mut connection = options.connect().await.map_err(|source| not_opened(source, shown()))?;
-        sqlx::migrate!("../../migrations/sqlite")
-            .run(&mut connection)
-            .await
-            .map_err(|source| not_migrated(source, shown()))?;
+        form::MIGRATIONS.run(&mut connection).await.map_err(|source| not_migrated(source, shown()))?;
         let readers = readers(options).await.map_err(|source| not_opened(source, shown()))?;
         watch(place, path).map_err(|source| LedgerError::Open { path: shown(), source: Arc::new(source) })?;
         let memory = Arc::new(Memory::new(clock));

@@ -4,8 +4,6 @@ use std::time::Duration;
 
 use cloakroom_core::protocol::admin::{Removal, ResourcePage, ServerStatus, SweepReport};
 use cloakroom_core::protocol::v1::Ticket;
-use cloakroom_core::resource::OwnerKind;
-use cloakroom_storage::ledger::WatchScope;
 use cloakroom_testing::logs;
 use reqwest::Method;
 
@@ -90,28 +88,6 @@ async fn with_every_damage() -> (Administered, Ticket, Vec<(Ticket, &'static str
     let good = app.stage("jars").await;
     let broken = every_damage(&app).await;
     (Administered::restart(app).await, good, broken)
-}
-
-#[tokio::test]
-async fn a_ledger_of_the_form_before_is_brought_to_this_one_whatever_is_in_its_rows() {
-    let app = TestApp::start().await;
-    let good = app.stage("jars").await;
-    // Rows that are whole can be given the column that the fifth migration drops.
-    app.change_ledger("ALTER TABLE resources ADD COLUMN expires_at INTEGER").await;
-    let broken = every_damage(&app).await;
-    let before = "DROP TABLE upload_handles; DROP TABLE watched_kinds; DROP TABLE strays; \
-                  DROP TABLE abandoned_uploads; \
-                  DELETE FROM _sqlx_migrations WHERE version > 4";
-    app.change_ledger(before).await;
-    let server = Administered::restart(app).await;
-    assert_eq!(server.app.metric("unreadable_resources").await, broken.len().to_string());
-    for (ticket, _) in &broken {
-        server.app.keep_secret(&ticket.resource_secret);
-    }
-    assert_eq!(server.app.download(&good).send().await.unwrap().status(), 200);
-    // Its owners count as if a server could read their kind before.
-    let watched = server.app.staging.watched().await.unwrap();
-    assert_eq!(watched, [WatchScope { kind: OwnerKind::default(), namespace: None }]);
 }
 
 #[tokio::test]

@@ -1,16 +1,13 @@
 //! What stays of a resource that was deleted, how much, and for how long.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use cloakroom_core::protocol::admin::ResourceDetails;
-use cloakroom_core::resource::StateData;
-use cloakroom_testing::clock::ManualClock;
 use cloakroom_testing::logs;
 
 use crate::admin::Administered;
 use crate::support::TestApp;
-use crate::support::app::{Options, change_ledger, problem};
+use crate::support::app::{Options, problem};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -29,33 +26,6 @@ async fn a_tombstone_has_kind_namespace_size_reason_and_times_and_nothing_else()
     assert!(gone.sha256.is_none() && gone.file_name.is_none() && gone.resource.uploaded_by.is_none());
     let answer = problem(server.app.download(&ticket).send().await.unwrap()).await;
     assert_eq!((answer.status, answer.deletion_reason.as_deref()), (410, Some("released")));
-}
-
-#[tokio::test]
-async fn tombstones_of_versions_before_lose_what_they_have_no_use_for() {
-    let app = TestApp::start().await;
-    let ticket = app.stage("jars").await;
-    assert_eq!(app.delete(&ticket).send().await.unwrap().status(), 204);
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("ledger.db");
-    app.change_ledger(&format!("VACUUM INTO '{}'", path.display())).await;
-    // As it was before the third migration.
-    let before = "UPDATE resources SET owner_labels = '{}', owner_name = 'driver', file_name = 'a', uploaded_by = 'b', \
-                  sha256 = zeroblob(32); DROP INDEX resources_tombstones_by_namespace; DROP TABLE facts; \
-                  DROP TABLE upload_handles; DROP TABLE watched_kinds; DROP TABLE strays; \
-                  DROP TABLE abandoned_uploads; \
-                  ALTER TABLE resources ADD COLUMN expires_at INTEGER; DELETE FROM _sqlx_migrations WHERE version > 2";
-    change_ledger(directory.path(), before).await;
-    let clock = Arc::new(ManualClock::new());
-    let app = TestApp::start_on(Arc::new(directory), clock, Options::default()).await;
-    let row = app.row(&ticket.resource_id).await.unwrap();
-    assert!(matches!(row.data, StateData::Deleted(_)));
-    let nothing_long =
-        "UPDATE resources SET state = 'none' WHERE owner_labels IS NOT NULL OR owner_name IS NOT NULL";
-    // It would break the rule for states if it touched a row.
-    app.change_ledger(nothing_long).await;
-    app.keep_secret(&ticket.resource_secret);
-    assert_eq!(app.download(&ticket).send().await.unwrap().status(), 410);
 }
 
 #[tokio::test]

@@ -304,6 +304,37 @@ pub enum Condition {
 /// The error of a database, as its library reports it.
 pub type Cause = Arc<dyn std::error::Error + Send + Sync>;
 
+/// What a file is that is no ledger of this version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum WrongForm {
+    /// It does not begin as a database does.
+    #[error(
+        "is no database, or its beginning is damaged: if it was the ledger, docs/run.md says what to do (a lost or damaged \
+         ledger)"
+    )]
+    NoDatabase,
+    /// Another program wrote it.
+    #[error("is the database of another program: give the server a folder of its own")]
+    OfAnotherProgram,
+    /// It is from before the first release.
+    #[error(
+        "is a ledger from before version 0.1.0, which no version reads: give the server an empty folder, and stage \
+         everything again"
+    )]
+    Earlier,
+    /// A newer version wrote it.
+    #[error(
+        "is a ledger of form {form}, of a newer cloakroom; this version knows forms up to {known}: start the newer version \
+         again, or do what docs/versions.md says (going back)"
+    )]
+    Newer {
+        /// Its form.
+        form: i64,
+        /// The newest form that this version knows.
+        known: i64,
+    },
+}
+
 /// The ledger could not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum LedgerError {
@@ -319,10 +350,18 @@ pub enum LedgerError {
         #[source]
         source: Cause,
     },
-    /// The database is damaged, or was written by a version that this one does not know.
+    /// The file is no ledger of this version. It was not changed.
+    #[error("{path} {form}")]
+    WrongForm {
+        /// The path of the database.
+        path: String,
+        /// What it is.
+        form: WrongForm,
+    },
+    /// The tables cannot be made.
     #[error(
-        "cannot bring the ledger {path} to this version's form: it may come from a newer cloakroom, or be damaged; \
-         start the newer version again, or do what docs/run.md says (a lost or damaged ledger)"
+        "cannot make the tables of the ledger {path}: if it is damaged, docs/run.md says what to do (a lost or damaged \
+         ledger)"
     )]
     Migrate {
         /// The path of the database.

@@ -305,12 +305,6 @@ pub const TABLE: &[Row] = &[
     row(TROUBLES, "What is left after a failure", "26/11/21", By::Text),
     row(
         VERSIONS,
-        "New since the version before",
-        "$ cloakroom show",
-        By::None("it needs an older server; `tests/real/skew.rs` has one, and shows other ids"),
-    ),
-    row(
-        VERSIONS,
         "Upgrade",
         "kubectl apply -k .",
         By::None(
@@ -318,12 +312,7 @@ pub const TABLE: &[Row] = &[
         ),
     ),
     row(VERSIONS, "Upgrade", "helm upgrade", By::Chapter(CHART, "Install")),
-    row(
-        VERSIONS,
-        "Going back",
-        "kubectl rollout undo",
-        By::None("it is of Kubernetes alone; `tests/real/skew.rs` starts the older server on the same data"),
-    ),
+    row(VERSIONS, "Going back", "kubectl rollout undo", By::None("it is of Kubernetes alone")),
     row(VERSIONS, "Going back", "helm history", By::Test("tests/real/chart/installed.rs")),
     row(VERSIONS, "Going back", "error: ", By::Text),
     row("tests/old-client/README.md", "A client of the original", "", OF_CI),
