@@ -1,5 +1,7 @@
 //! `cloakroom fetch`, the real binary: exit codes, last words, signals, TLS, proxies.
 
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
@@ -285,6 +287,37 @@ async fn a_hostile_name_is_refused_without_the_secrets_of_its_address() {
     let said = stderr(&output) + &pod.last_words();
     assert!(said.contains("http://127.0.0.1:1/a/%2e%2e%2fevil"), "{said}");
     assert!(!said.contains("hunter2") && !said.contains("s1gnature"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_target_that_cannot_be_listed_is_told_as_that_and_not_as_one_without_writing() {
+    let pod = Pod::new();
+    let set_mode = |path: &Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    // Root may list everything, so root becomes another user, who may not see where the binary was built.
+    let is_root = std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
+    let binary = pod.path("cloakroom");
+    let copied = Command::new("cp").arg(command().get_program()).arg(&binary).status().unwrap();
+    assert!(copied.success());
+    std::fs::create_dir(pod.path("jars")).unwrap();
+    for (path, mode) in [(pod.folder.path(), 0o755), (&pod.path("jars"), 0o333)] {
+        set_mode(path, mode);
+    }
+    let like = pod.fetch("http://127.0.0.1:9");
+    let mut command = Command::new(&binary);
+    command.env_clear().args(like.get_args());
+    if is_root {
+        command.uid(65532).gid(65532);
+    }
+    let said = stderr(&output(command).await);
+    let expected = format!(
+        "error: cannot put fetched files into {path}: {path} cannot be listed by this user; give it read permission too \
+         (chmod +r), or choose another folder\n",
+        path = pod.path("jars").display()
+    );
+    assert!(said.ends_with(&expected), "{said}");
+    set_mode(&pod.path("jars"), 0o755);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,5 +1,6 @@
 //! `cloakroom stage`, the real binary, against servers that refuse, break and lie.
 
+mod lengths;
 mod lost_answers;
 
 use std::path::PathBuf;
@@ -178,25 +179,6 @@ async fn an_answer_that_comes_while_the_body_is_sent_is_what_the_user_sees() {
         assert!(stderr(&output).contains(&expected), "{}", stderr(&output));
         assert!(output.stdout.is_empty());
     }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_proxy_that_wants_the_length_of_the_bundle_gets_it() {
-    let stager = Stager::with_file(8 << 20);
-    stager.folder.write("notes.txt", "text ".repeat(1_000_000));
-    let server = Scripted::start(|_, request| match request.header("content-length") {
-        None => Answer::new(411, "<title>Length Required</title>").header("content-type", "text/html").into(),
-        Some(_) => take(),
-    })
-    .await;
-    let mut command = stager.stage(&server.url());
-    command.arg(stager.path("notes.txt"));
-    let output = output(command).await;
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let printed: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    let requests = server.requests();
-    assert_eq!(requests.len(), 2, "it is no failure that is waited for");
-    assert_eq!(requests[1].header("content-length"), Some(&*printed["sizeBytes"].to_string()));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -32,6 +32,7 @@ async fn a_refusal_that_no_api_server_gives_is_told_as_a_proxys() {
     for (status, expected) in [
         (403, "a proxy before the API server does not let this request pass (403"),
         (404, "a proxy before the API server does not let this request pass (404"),
+        (411, "a proxy before the API server asks for a length that was sent (411"),
         (413, "a proxy before the API server takes no body as large as this bundle (413"),
     ] {
         let page = "<html><title>Sorry</title></html>";

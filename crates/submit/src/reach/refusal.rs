@@ -90,6 +90,9 @@ fn of_proxy(status: StatusCode, words: &Words, told: &str) -> Option<String> {
             "takes no body as large as this bundle",
             "its admin raises the limit (client_max_body_size of nginx, proxy-body-size of its Ingress)",
         ),
+        StatusCode::LENGTH_REQUIRED => {
+            ("asks for a length that was sent", "its admin lets Content-Length pass")
+        }
         StatusCode::FORBIDDEN | StatusCode::NOT_FOUND => {
             ("does not let this request pass", "ask its admin for that")
         }

@@ -10,7 +10,7 @@ use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use crate::modes;
@@ -30,15 +30,28 @@ pub struct Folder {
 
 impl Folder {
     /// Opens the folder at `path`, and makes it if it is missing. Links in `path` are followed: the user chose them.
+    /// [`Self::path`] has none, so that two spellings of one folder have one path.
     pub fn at(path: &Path) -> io::Result<Self> {
-        fs::create_dir_all(path)?;
-        Self::open(path)
+        fs::create_dir_all(path).map_err(|error| in_the_way(path).unwrap_or(error))?;
+        let path = path.canonicalize()?;
+        Self::open(&path).map_err(|error| failed(CWD, &path, &path, error))
     }
 
     /// The same for a folder that is there.
-    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+    pub(crate) fn open(path: &Path) -> Result<Self, Errno> {
         let handle = rustix::fs::open(path, FOLDER, Mode::empty())?;
         Ok(Self { handle: handle.into(), path: path.to_owned() })
+    }
+
+    /// Opens the folder at a name.
+    fn enter(&self, name: &Path) -> io::Result<Self> {
+        let handle = rustix::fs::openat(&self.handle, name, FOLDER | OFlags::NOFOLLOW, Mode::empty());
+        let handle = handle.map_err(|error| self.failed(name, error))?;
+        Ok(Self { handle: handle.into(), path: self.path.join(name) })
+    }
+
+    fn failed(&self, name: &Path, error: Errno) -> io::Error {
+        failed(&self.handle, name, &self.path.join(name), error)
     }
 
     /// Where the folder was opened.
@@ -60,14 +73,13 @@ impl Folder {
         let flags = match self.look(name)?.map(|found| file_type(&found)) {
             None => return Ok(()),
             Some(FileType::Directory) => {
-                let folder = open_part(&self.handle, name, &self.path)?;
-                let folder = Self { handle: folder, path: self.path.join(name) };
+                let folder = self.enter(name)?;
                 folder.names()?.iter().try_for_each(|name| folder.remove(name))?;
                 AtFlags::REMOVEDIR
             }
             Some(_) => AtFlags::empty(),
         };
-        Ok(rustix::fs::unlinkat(&self.handle, name, flags)?)
+        rustix::fs::unlinkat(&self.handle, name, flags).map_err(|error| self.failed(name, error))
     }
 
     fn names(&self) -> io::Result<Vec<PathBuf>> {
@@ -93,8 +105,8 @@ impl Folder {
     }
 
     fn make(&self, name: &Path) -> io::Result<Self> {
-        rustix::fs::mkdirat(&self.handle, name, Mode::RWXU)?;
-        Ok(Self { handle: open_part(&self.handle, name, &self.path)?, path: self.path.join(name) })
+        rustix::fs::mkdirat(&self.handle, name, Mode::RWXU).map_err(|error| self.failed(name, error))?;
+        self.enter(name)
     }
 
     /// Makes a file. Anything that already has its name, including a link, is an error.
@@ -123,9 +135,11 @@ impl Folder {
         name: impl AsRef<Path>,
         bytes: &[u8],
     ) -> io::Result<()> {
-        self.remove(&draft)?;
-        self.create_file(&draft)?.write_all(bytes)?;
-        Ok(rustix::fs::renameat(&self.handle, draft.as_ref(), &self.handle, name.as_ref())?)
+        let draft = draft.as_ref();
+        self.remove(draft)?;
+        self.create_file(draft)?.write_all(bytes)?;
+        let renamed = rustix::fs::renameat(&self.handle, draft, &self.handle, name.as_ref());
+        renamed.map_err(|error| self.failed(draft, error))
     }
 }
 
@@ -179,7 +193,8 @@ impl<'a> Walk<'a> {
     /// Moves what is at a path to the same path below another folder.
     pub(crate) fn rename(&mut self, path: &str, to: &mut Walk<'_>) -> io::Result<()> {
         let ((from, name), (to, _)) = (self.parent(path)?, to.parent(path)?);
-        Ok(rustix::fs::renameat(&from.handle, name, &to.handle, name)?)
+        let renamed = rustix::fs::renameat(&from.handle, name, &to.handle, name);
+        renamed.map_err(|error| from.failed(name.as_ref(), error))
     }
 
     /// The open folder of a path, and the path's last part.
@@ -202,36 +217,43 @@ impl<'a> Walk<'a> {
             Some(known) => known,
             None => (self.root, path),
         };
-        let mut handle = start.handle.try_clone()?;
-        let mut reached = start.path.clone();
-        for part in rest.split('/') {
-            handle = open_part(&handle, part.as_ref(), &reached)?;
-            reached.push(part);
-        }
-        Ok(Folder { handle, path: reached })
+        let start = Folder { handle: start.handle.try_clone()?, path: start.path.clone() };
+        rest.split('/').try_fold(start, |folder, part| folder.enter(part.as_ref()))
     }
 }
 
-/// Opens the folder `name` in the folder `at`, whose path is `path`.
-fn open_part(at: &File, name: &Path, path: &Path) -> io::Result<File> {
-    match rustix::fs::openat(at, name, FOLDER | OFlags::NOFOLLOW, Mode::empty()) {
-        Ok(folder) => Ok(folder.into()),
-        Err(Errno::NOTDIR | Errno::LOOP) => Err(not_a_folder(at, name, &path.join(name))),
-        Err(error) => Err(error.into()),
-    }
-}
-
-fn not_a_folder(at: &File, name: &Path, path: &Path) -> io::Error {
+/// The error of a step on `name` in the folder `at`. Names what another process has put into its place.
+fn failed(at: impl AsFd, name: &Path, path: &Path, error: Errno) -> io::Error {
+    const CHECK: &str = "check what else writes there, or choose another folder";
     let found = rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW).map(|found| file_type(&found));
-    let how = match found {
-        Ok(found) if !found.is_dir() => format!("is {}, not a folder", what(found)),
-        _ => "changes while it is in use".to_owned(),
+    let how = match (error, found) {
+        // Handles are opened for reading, because folders in them may have to be emptied.
+        (Errno::ACCESS, Ok(FileType::Directory)) => {
+            "cannot be listed by this user; give it read permission too (chmod +r), or choose another folder"
+                .to_owned()
+        }
+        (Errno::NOTDIR | Errno::LOOP | Errno::EXIST, Ok(found)) if !found.is_dir() => {
+            format!("is {}, not a folder; {CHECK}", what(found))
+        }
+        (Errno::NOENT, Err(Errno::NOENT)) => format!("is gone; {CHECK}"),
+        (Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::EXIST | Errno::NOTEMPTY, _) => {
+            format!("changes while it is in use; {CHECK}")
+        }
+        _ => return error.into(),
     };
-    let path = path.display();
-    io::Error::new(
-        ErrorKind::NotADirectory,
-        format!("{path} {how}; check what else writes there, or choose another folder"),
-    )
+    io::Error::new(io::Error::from(error).kind(), format!("{} {how}", path.display()))
+}
+
+/// Names what is in the way of a new folder: a file, or a link that leads to none, at its path or above.
+fn in_the_way(path: &Path) -> Option<io::Error> {
+    let (path, found) = path.ancestors().find_map(|path| Some((path, rustix::fs::lstat(path).ok()?)))?;
+    let what = match file_type(&found) {
+        _ if path.is_dir() => return None,
+        FileType::Symlink => "a symbolic link that leads to no folder",
+        found => what(found),
+    };
+    let why = format!("{} is {what}; remove it, or choose another folder", path.display());
+    Some(io::Error::new(ErrorKind::NotADirectory, why))
 }
 
 /// Opens the regular file at `path`, which begins at the folder `at`. Does not follow a link at its end, and does not

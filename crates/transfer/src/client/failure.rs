@@ -209,6 +209,11 @@ impl Failure {
 fn advice_on(answer: &Answer) -> Option<&'static str> {
     match answer.status {
         _ if answer.code.is_some() => None,
+        // An upload is sent with its length after the first such answer.
+        411 => Some(
+            "a proxy in between asks for a length that was sent: its admin lets Content-Length pass, or give an address of the \
+             server that leads past it (--server, the server's --public-url, NO_PROXY)",
+        ),
         _ if answer.proxy.is_some() && answer.status != 407 => Some(
             "check what this proxy allows and reaches, or add the server's host to NO_PROXY; if the answer is the server's, its \
              log says more",

@@ -60,6 +60,8 @@ pub(super) struct Packing {
 /// The state of sending, shared with the body.
 #[derive(Debug, Default)]
 struct Gauge {
+    /// How many bytes the connection was told to expect. It then asks for no end of the body.
+    length: Option<u64>,
     sent_bytes: AtomicU64,
     /// Whether the connection has sent everything and waits for the packer.
     is_hungry: AtomicBool,
@@ -74,15 +76,17 @@ enum Piece {
 }
 
 impl Packing {
-    /// Starts packing, and returns the body of the request. Nothing is packed before a connection asks for it.
+    /// Starts packing, and returns the body of the request, of `length` bytes if that is known. Nothing is packed before a
+    /// connection asks for it.
     pub(super) fn start(
         plan: Arc<PackPlan>,
         sources: Arc<dyn Sources>,
         observer: Arc<dyn StageObserver>,
         start: Start,
+        length: Option<u64>,
     ) -> (Self, reqwest::Body) {
         let (sender, receiver) = mpsc::channel(CHUNKS_IN_FLIGHT);
-        let (gauge, stop) = (Arc::new(Gauge::default()), CancellationToken::new());
+        let (gauge, stop) = (Arc::new(Gauge { length, ..Gauge::default() }), CancellationToken::new());
         let (asked, stopped) = (gauge.is_asked.clone(), stop.clone());
         let outcome = tokio::task::spawn_blocking(move || {
             wait_until(&asked, &stopped, &sender)?;
@@ -217,7 +221,11 @@ fn pieces(
         gauge.is_hungry.store(false, Ordering::Relaxed);
         match piece {
             Some(Piece::Bytes(bytes)) => {
-                gauge.sent_bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+                let added = bytes.len() as u64;
+                let sent = gauge.sent_bytes.fetch_add(added, Ordering::Relaxed) + added;
+                if gauge.length == Some(sent) {
+                    gauge.is_complete.store(true, Ordering::Relaxed);
+                }
                 Some((Ok(bytes), Some((receiver, gauge, stop))))
             }
             Some(Piece::End) => {
@@ -250,7 +258,8 @@ struct ChannelWriter {
 impl ChannelWriter {
     fn finish(mut self) -> io::Result<Packed> {
         self.send_chunk()?;
-        self.send(Piece::End)?;
+        // Where the length is known, the connection may have closed the body by now.
+        let _ = self.send(Piece::End);
         Ok(Packed { size_bytes: self.size_bytes, sha256: self.sha256.finalize().into() })
     }
 
@@ -294,6 +303,7 @@ mod tests {
     use super::super::retry::RetryNotice;
     use super::*;
     use crate::bundle::Disk;
+    use http_body_util::BodyExt as _;
 
     #[derive(Default)]
     struct Reads(AtomicU64);
@@ -311,10 +321,37 @@ mod tests {
         let file = folder.path().join("app.jar");
         std::fs::write(&file, "a jar").unwrap();
         let (plan, reads) = (Arc::new(PackPlan::new(&[file]).unwrap()), Arc::new(Reads::default()));
-        let (packing, body) = Packing::start(plan, Arc::new(Disk), Arc::clone(&reads) as _, Start::Swift);
+        let (packing, body) =
+            Packing::start(plan, Arc::new(Disk), Arc::clone(&reads) as _, Start::Swift, None);
         // The connection was refused, so the body is never read.
         drop(body);
         assert!(joined(packing.outcome.await).is_err());
         assert_eq!(reads.0.load(Ordering::Relaxed), 0);
+    }
+
+    #[tokio::test]
+    async fn a_bundle_of_known_length_is_complete_after_its_last_byte() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("app.jar");
+        std::fs::write(&file, "a jar").unwrap();
+        let plan = Arc::new(PackPlan::new(&[file]).unwrap());
+        let length = measure(Arc::clone(&plan), Arc::new(Disk)).await.unwrap();
+        let reads = Arc::new(Reads::default());
+        let (packing, mut body) = Packing::start(plan, Arc::new(Disk), reads, Start::Swift, Some(length));
+        let bytes = body.frame().await.unwrap().unwrap().into_data().unwrap();
+        assert_eq!((bytes.len() as u64, packing.is_complete()), (length, true));
+        // A connection asks for nothing more.
+        drop(body);
+        assert_eq!(packing.finish().await.unwrap().size_bytes, length);
+    }
+
+    #[test]
+    fn a_body_that_is_closed_after_its_last_byte_is_packed_all_the_same() {
+        let (sender, receiver) = mpsc::channel(1);
+        let mut writer =
+            ChannelWriter { sender, chunk: BytesMut::new(), sha256: Sha256::new(), size_bytes: 0 };
+        writer.write_all(&vec![0; CHUNK_BYTES]).unwrap();
+        drop(receiver);
+        assert_eq!(writer.finish().unwrap().size_bytes, CHUNK_BYTES as u64);
     }
 }

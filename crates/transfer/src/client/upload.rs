@@ -69,7 +69,7 @@ pub(super) async fn upload(
     };
     let url = upload_url(request);
     let (plan, sources) = (Arc::clone(&request.plan), Arc::clone(&request.sources));
-    let (packing, body) = Packing::start(plan, sources, Arc::clone(&observer), start);
+    let (packing, body) = Packing::start(plan, sources, Arc::clone(&observer), start, length);
     let mut post = http.to_server().post(url).header(CONTENT_TYPE, BUNDLE_CONTENT_TYPE).body(body);
     if let Some(length) = length {
         post = post.header(CONTENT_LENGTH, length);

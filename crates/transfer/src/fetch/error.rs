@@ -79,7 +79,11 @@ pub enum FetchError {
         why: String,
     },
     /// The target folder cannot be used.
-    #[error("cannot put fetched files into {folder} (check that the volume is mounted and writable)", folder = .folder.display())]
+    #[error(
+        "cannot put fetched files into {folder}{check}",
+        folder = .folder.display(),
+        check = if says_what_to_do(.source) { "" } else { " (check that the volume is mounted and writable)" }
+    )]
     Target {
         /// The target folder, or the path in it that failed.
         folder: PathBuf,
@@ -190,7 +194,7 @@ impl Cause {
                 Some("raise --max-unpacked if it is right")
             }
             Self::Unpack(UnpackError::Disk { source, .. }) | Self::Disk { source, .. }
-                if source.kind() == io::ErrorKind::NotADirectory =>
+                if says_what_to_do(source) =>
             {
                 None
             }
@@ -201,6 +205,11 @@ impl Cause {
             Self::Lost => Some("try again"),
         }
     }
+}
+
+/// Errors in this program's own words say what to do, and those of the operating system do not.
+fn says_what_to_do(error: &io::Error) -> bool {
+    error.raw_os_error().is_none()
 }
 
 fn status(answer: &Answer) -> String {

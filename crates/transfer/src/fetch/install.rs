@@ -2,7 +2,6 @@
 //! place together.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -66,8 +65,7 @@ pub(super) fn prepare(plan: FetchPlan) -> Result<Vec<Prepared>, FetchError> {
 
 /// Opens a target folder, once for all that is written to it.
 fn open(target: &Path) -> Result<Arc<Folder>, FetchError> {
-    let made = fs::create_dir_all(target).and_then(|()| Folder::open(&target.canonicalize()?));
-    made.map(Arc::new).map_err(|source| FetchError::of_folder(target, source))
+    Folder::at(target).map(Arc::new).map_err(|source| FetchError::of_folder(target, source))
 }
 
 /// Puts everything into place, or nothing if two sources have the same name. `fetched` has an entry for each of
@@ -141,9 +139,10 @@ fn same_name(first: &Source, second: &Prepared, name: &str) -> FetchError {
     }
 }
 
-/// Checks whether another file is in the way. This runs for all sources before the first is put into place.
+/// Checks whether something else is in the way. This runs for all sources before the first is put into place.
 fn check_folder(prepared: &Prepared, fetched: &Fetched) -> Result<(), FetchError> {
     check_place(&fetched.folder, &fetched.files, &prepared.folder)
+        .and_then(|()| Receipt::check(&prepared.folder, &prepared.source.key()))
         .map_err(|error: PlaceError| FetchError::of_place(&prepared.source, &error))
 }
 

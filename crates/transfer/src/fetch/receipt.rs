@@ -5,8 +5,8 @@ use std::path::{Component, Path};
 
 use serde::{Deserialize, Serialize};
 
-use crate::bundle::folder::{Walk, is_file_of};
-use crate::bundle::{Folder, RESERVED_PREFIX, UnpackedFile};
+use crate::bundle::folder::{Walk, file_type, is_file_of, what};
+use crate::bundle::{Folder, PlaceError, RESERVED_PREFIX, UnpackedFile};
 use cloakroom_core::protocol::digest;
 
 const VERSION: u32 = 1;
@@ -51,6 +51,18 @@ impl Receipt {
         let receipt: Self = serde_json::from_slice(json).ok()?;
         let names_are_plain = receipt.files.iter().all(|file| is_plain(&file.name));
         (receipt.version == VERSION && receipt.source == key && names_are_plain).then_some(receipt)
+    }
+
+    /// Checks that no folder is in its place. [`Self::write`] replaces anything else.
+    pub(super) fn check(folder: &Folder, key: &str) -> Result<(), PlaceError> {
+        let name = name(key, "json");
+        match folder.look(&name) {
+            Ok(Some(found)) if file_type(&found).is_dir() => {
+                let path = folder.path().join(name);
+                Err(PlaceError::NotAFile { path, what: what(file_type(&found)) })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Writes the receipt whole or not at all. No file of a bundle can have the name of the draft.

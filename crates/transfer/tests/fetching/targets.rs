@@ -126,6 +126,36 @@ async fn a_pipe_in_place_of_the_receipt_is_not_waited_for() {
     assert_eq!(pod.names(), ["app.jar"]);
 }
 
+#[tokio::test]
+async fn a_folder_in_place_of_a_receipt_is_refused_before_anything_is_placed() {
+    let pod = Pod::new();
+    let receipt = pod.target().join(format!(".cloakroom-{OTHER}.json"));
+    std::fs::create_dir_all(receipt.join("theirs")).unwrap();
+    let error = fetch_two(&pod, &[("a", b"x")], &[("b", b"y")], "{target}").await.unwrap_err();
+    let expected = format!(
+        "could not put the staged files (resource {OTHER}) into place: cannot put a file at {}: a folder is there; choose an \
+         empty folder",
+        receipt.display()
+    );
+    assert_eq!(error, expected);
+    assert_eq!(all_names(&pod.target()), [format!(".cloakroom-{OTHER}.json")]);
+    assert_eq!(all_names(&receipt), ["theirs"]);
+}
+
+#[tokio::test]
+async fn a_target_that_is_no_folder_is_named_and_nothing_is_asked_for() {
+    let server = Scripted::start(|_, _| Answer::new(500, "").into()).await;
+    let pod = Pod::new();
+    symlink("nowhere", pod.target()).unwrap();
+    let error = cloakroom_core::text::chain(&pod.fetch(&server).await.unwrap_err());
+    let expected = format!(
+        "cannot put fetched files into {path}: {path} is a symbolic link that leads to no folder; remove it, or choose \
+         another folder",
+        path = pod.target().display()
+    );
+    assert_eq!((error, server.requests().len()), (expected, 0));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn two_runs_at_the_same_time_both_succeed_and_fetch_once() {
     let (bytes, jar) = bundle();

@@ -83,10 +83,48 @@ fn a_link_below_an_open_folder_is_never_followed() {
     assert_eq!(refusal(walk.open_file("a/theirs")), expected);
     shared.folder.create_file("mine").unwrap();
     symlink(shared.path("elsewhere/theirs"), shared.path("target/link")).unwrap();
+    assert_eq!(refusal(walk.make_folder("a")), expected);
     for name in ["a", "link"] {
         assert!(shared.folder.create_file(name).is_err(), "{name}");
         assert!(shared.folder.open_file(name, OFlags::WRONLY).is_err(), "{name}");
         assert!(walk.make_folder(name).is_err(), "{name}");
+    }
+    shared.assert_nothing_elsewhere();
+}
+
+#[test]
+fn a_folder_that_another_process_takes_away_is_named() {
+    let shared = Shared::new();
+    let mut walk = Walk::from(&shared.folder);
+    walk.make_folder("a").unwrap();
+    fs::remove_dir(shared.path("target/a")).unwrap();
+    let gone = |path| {
+        format!(
+            "{} is gone; check what else writes there, or choose another folder",
+            shared.path(path).display()
+        )
+    };
+    assert_eq!(refusal(walk.create_file("a/b/new")), gone("target/a"));
+    assert!(walk.look("a/b").unwrap().is_none(), "a file that is not there is no error");
+    let elsewhere = Folder::open(&shared.path("elsewhere")).unwrap();
+    assert_eq!(refusal(walk.rename("b", &mut Walk::from(&elsewhere))), gone("target/b"));
+    shared.assert_nothing_elsewhere();
+}
+
+#[test]
+fn what_is_in_the_way_of_a_folder_is_named() {
+    let shared = Shared::new();
+    symlink("nowhere", shared.path("dangling")).unwrap();
+    symlink("elsewhere/theirs", shared.path("to-a-file")).unwrap();
+    for (name, what) in [
+        ("elsewhere/theirs", "a file"),
+        ("dangling", "a symbolic link that leads to no folder"),
+        ("to-a-file", "a symbolic link that leads to no folder"),
+    ] {
+        let path = shared.path(name);
+        let expected = format!("{} is {what}; remove it, or choose another folder", path.display());
+        assert_eq!(refusal(Folder::at(&path)), expected);
+        assert_eq!(refusal(Folder::at(&path.join("a/b"))), expected);
     }
     shared.assert_nothing_elsewhere();
 }

@@ -126,6 +126,21 @@ fn a_folder_that_becomes_a_link_after_the_checks_leads_no_file_elsewhere() {
 }
 
 #[test]
+fn an_unpacked_folder_that_is_taken_away_after_the_checks_is_named() {
+    let unpacked = Unpacked::new(&[("x/a", b"1")]);
+    fs::create_dir_all(unpacked.to().join("x")).unwrap();
+    let (from, to) = (Folder::at(&unpacked.from()).unwrap(), Folder::at(&unpacked.to()).unwrap());
+    let work = plan(&from, &unpacked.files, &to).unwrap();
+    let refused = || cloakroom_core::text::chain(&carry_out(&work, &from, &to).unwrap_err());
+    fs::rename(unpacked.from().join("x"), unpacked.outer.path().join("aside")).unwrap();
+    let gone =
+        |path| format!(": {} is gone; check what else writes there", unpacked.from().join(path).display());
+    assert!(refused().contains(&gone("x")), "{}", refused());
+    fs::create_dir(unpacked.from().join("x")).unwrap();
+    assert!(refused().contains(&gone("x/a")), "{}", refused());
+}
+
+#[test]
 fn the_target_may_be_a_link() {
     let unpacked = Unpacked::new(&[("a", b"1")]);
     fs::create_dir(unpacked.outer.path().join("volume")).unwrap();
