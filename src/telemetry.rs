@@ -39,7 +39,7 @@ const ROOMS: [(&str, &str); 15] = [
     ("cloakroom::submit", "cloakroom_submit"),
 ];
 
-/// A directive such as `cloakroom::staging::lease=debug`, with the place of its room.
+/// A directive such as `cloakroom::staging::claim=debug`, with the place of its room.
 fn moved(directive: &str) -> String {
     let directive = directive.trim();
     let end = directive.find(['=', '[']).unwrap_or(directive.len());
@@ -110,7 +110,7 @@ mod tests {
 
     use super::*;
 
-    /// The files of the crates that log, each by the path of its module, such as `cloakroom_storage::staging::lease`.
+    /// The files of the crates that log, each by the path of its module, such as `cloakroom_storage::staging::claim`.
     fn logging() -> BTreeSet<String> {
         let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates");
         let mut modules = BTreeSet::new();
@@ -161,7 +161,7 @@ mod tests {
     fn a_filter_names_whole_targets() {
         for (filter, expected) in [
             ("cloakroom::staging=debug", "cloakroom_storage::staging=debug"),
-            (" cloakroom::staging::lease[x]=trace", "cloakroom_storage::staging::lease[x]=trace"),
+            (" cloakroom::staging::claim[x]=trace", "cloakroom_storage::staging::claim[x]=trace"),
             ("cloakroom::submit", "cloakroom_submit"),
             ("cloakroom::serverless=debug", "cloakroom::serverless=debug"),
             ("other[cloakroom::server]=info", "other[cloakroom::server]=info"),

@@ -13,7 +13,7 @@ use axum::response::Response;
 use cloakroom_adapters::disk::DataDirectory;
 use cloakroom_adapters::sqlite::SqliteLedger;
 use cloakroom_core::resource::{Bundle, Lifetime, Owner, OwnerKind, ResourceId, ResourceSecret};
-use cloakroom_storage::ledger::{Completion, LeaseId, Ledger as _, PendingResource};
+use cloakroom_storage::ledger::{Completion, Ledger as _, PendingResource};
 use cloakroom_testing::process::Cloakroom;
 use futures_util::stream;
 use jiff::Timestamp;
@@ -111,14 +111,13 @@ async fn stage(ledger: &SqliteLedger, number: usize) {
     let id = ResourceId::generate(&mut rand::rng());
     let secret_hash = ResourceSecret::from_text("secret").hash();
     let pending = PendingResource { id, secret_hash, file_name: None, created_at, uploaded_by: None };
-    let lease = LeaseId::generate(&mut rand::rng());
-    ledger.begin(pending, lease, &[]).await.unwrap();
+    ledger.begin(pending, &[]).await.unwrap();
     let labels =
         [("spark-app-selector".to_owned(), app(number)), ("spark-role".to_owned(), "driver".to_owned())];
     let owner = Owner::new(OwnerKind::default(), &namespace(number), labels, None).unwrap();
     let lifetime = Lifetime { unused_timeout: Duration::from_mins(30), ttl: None };
     let bundle = Bundle { size_bytes: 1 << 20, sha256: [7; 32] };
-    ledger.complete(Completion { id, owner, bundle, lifetime, created_at }, lease).await.unwrap();
+    ledger.complete(Completion { id, owner, bundle, lifetime, created_at }).await.unwrap();
     if number.is_multiple_of(2) {
         ledger.mark_used(id, created_at).await.unwrap();
     }

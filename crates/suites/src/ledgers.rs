@@ -1,12 +1,10 @@
 //! The ledgers that there are.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use cloakroom_adapters::sqlite::SqliteLedger;
 use cloakroom_storage::ledger::Ledger;
-use cloakroom_testing::clock::ManualClock;
 use tempfile::TempDir;
 
 use crate::Implementation;
@@ -25,28 +23,18 @@ pub type LedgerData = Box<dyn Reopened>;
 pub trait Reopened {
     /// Opens it as a process does that begins; it is not loaded yet.
     async fn open(&self) -> Arc<dyn Ledger>;
-
-    /// Lets time pass for leases.
-    async fn elapse(&self, by: Duration);
 }
 
-struct SqliteData {
-    folder: TempDir,
-    clock: Arc<ManualClock>,
-}
+struct SqliteData(TempDir);
 
 async fn in_sqlite() -> LedgerData {
-    Box::new(SqliteData { folder: tempfile::tempdir().unwrap(), clock: Arc::new(ManualClock::new()) })
+    Box::new(SqliteData(tempfile::tempdir().unwrap()))
 }
 
 #[async_trait(?Send)]
 impl Reopened for SqliteData {
     async fn open(&self) -> Arc<dyn Ledger> {
-        let path = self.folder.path().join("ledger.db");
-        Arc::new(SqliteLedger::open_by(&path, Arc::clone(&self.clock) as _).await.unwrap())
-    }
-
-    async fn elapse(&self, by: Duration) {
-        self.clock.advance(by);
+        let path = self.0.path().join("ledger.db");
+        Arc::new(SqliteLedger::open(&path).await.unwrap())
     }
 }

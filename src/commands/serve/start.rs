@@ -78,7 +78,7 @@ pub async fn start(
     if !path.try_exists()? {
         prepare_ledger(&settings, &storage, &name, &path).await?;
     }
-    let ledger = Arc::new(open_ledger(&place, &path, &storage, &clock).await?);
+    let ledger = Arc::new(open_ledger(&place, &path, &storage).await?);
     let parts = Parts {
         ledger: Arc::clone(&ledger) as _,
         storage,
@@ -165,16 +165,11 @@ fn local_admin(settings: &ServeSettings, addresses: &Addresses) -> anyhow::Resul
 }
 
 /// Opens the ledger. A migration needs room: on a full disk it gets the reserve, as a deletion does.
-async fn open_ledger(
-    place: &Place,
-    path: &Path,
-    storage: &Storage,
-    clock: &Arc<SystemClock>,
-) -> anyhow::Result<SqliteLedger> {
-    let opened = SqliteLedger::open_in(place, path, Arc::clone(clock) as _).await;
+async fn open_ledger(place: &Place, path: &Path, storage: &Storage) -> anyhow::Result<SqliteLedger> {
+    let opened = SqliteLedger::open_in(place, path).await;
     let (Err(LedgerError::Full), Some(folder)) = (&opened, &storage.folder) else { return Ok(opened?) };
     folder.release_reserve().await?;
-    Ok(SqliteLedger::open_in(place, path, Arc::clone(clock) as _).await?)
+    Ok(SqliteLedger::open_in(place, path).await?)
 }
 
 /// Fits the advice in the error to the place of the server: in a pod or not.

@@ -1,5 +1,4 @@
-//! The ledger in SQLite: one writer task shares each commit among several operations. Readers have a pool, and leases
-//! are in memory.
+//! The ledger in SQLite: one writer task shares each commit among several operations. Readers have a pool.
 
 mod abandoned;
 mod copy;
@@ -31,11 +30,10 @@ use sqlx::sqlite::{SqlitePool, SqliteRow};
 use sqlx::{ConnectOptions, Row as _};
 
 use crate::place::Place;
-use cloakroom_core::clock::{Clock, SystemClock};
 use cloakroom_core::resource::{BlobKey, Owner, Resource, ResourceId, State, UploadHandle};
 use cloakroom_storage::ledger::{
-    Abandoned, Account, Authority, Charge, Completion, Deletion, Epoch, LeaseId, Ledger, LedgerError, Listed,
-    Observation, OwnerMemory, PendingResource, Rowless, Stored, Stray, Taken, Unreadable, WatchScope,
+    Abandoned, Account, Charge, Completion, Deletion, Ledger, LedgerError, Listed, Observation, OwnerMemory,
+    PendingResource, Rowless, Stored, Stray, Taken, Unreadable, WatchScope,
 };
 use cloakroom_storage::stamp::Claim;
 use error::failed;
@@ -69,16 +67,11 @@ impl SqliteLedger {
     /// Opens the database at `path`. Creates it if it is missing. A file that is no ledger, or that a newer version has
     /// written, is an error and stays as it is.
     pub async fn open(path: &Path) -> Result<Self, LedgerError> {
-        Self::open_by(path, Arc::new(SystemClock::new())).await
-    }
-
-    /// The same, with `clock` for the end of leases.
-    pub async fn open_by(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, LedgerError> {
-        Self::open_in(&Place::default(), path, clock).await
+        Self::open_in(&Place::default(), path).await
     }
 
     /// The same. `place` also watches the files of the ledger.
-    pub async fn open_in(place: &Place, path: &Path, clock: Arc<dyn Clock>) -> Result<Self, LedgerError> {
+    pub async fn open_in(place: &Place, path: &Path) -> Result<Self, LedgerError> {
         form::check(path).await?;
         let options = options(path);
         let shown = || path.display().to_string();
@@ -86,7 +79,7 @@ impl SqliteLedger {
         form::MIGRATIONS.run(&mut connection).await.map_err(|source| not_migrated(source, shown()))?;
         let readers = readers(options).await.map_err(|source| not_opened(source, shown()))?;
         watch(place, path).map_err(|source| LedgerError::Open { path: shown(), source: Arc::new(source) })?;
-        let memory = Arc::new(Memory::new(clock));
+        let memory = Arc::new(Memory::default());
         let writer = Writer::start(connection, Arc::clone(&memory), place.clone());
         Ok(Self { readers, writer, memory })
     }
@@ -142,78 +135,44 @@ impl SqliteLedger {
 
 #[async_trait]
 impl Ledger for SqliteLedger {
-    async fn begin(
-        &self,
-        pending: PendingResource,
-        lease: LeaseId,
-        charges: &[Charge],
-    ) -> Result<(), LedgerError> {
-        self.memory.charge(lease, charges).map_err(LedgerError::NoRoom)?;
-        self.change(Operation::Begin(pending, lease)).await.map(drop)
+    async fn begin(&self, pending: PendingResource, charges: &[Charge]) -> Result<(), LedgerError> {
+        self.memory.charge(pending.id, charges).map_err(LedgerError::NoRoom)?;
+        self.change(Operation::Begin(pending)).await.map(drop)
     }
 
-    async fn charge(&self, id: ResourceId, lease: LeaseId, charges: &[Charge]) -> Result<(), LedgerError> {
-        if !self.memory.is_uploading(id, lease) {
-            return Err(LedgerError::Abandoned { id });
-        }
-        self.memory.charge(lease, charges).map_err(LedgerError::NoRoom)
+    async fn charge(&self, id: ResourceId, charges: &[Charge]) -> Result<(), LedgerError> {
+        self.memory.charge(id, charges).map_err(LedgerError::NoRoom)
     }
 
     async fn charged(&self, account: &Account) -> Result<u64, LedgerError> {
         Ok(self.memory.charged(account))
     }
 
-    async fn note_handle(
-        &self,
-        id: ResourceId,
-        lease: LeaseId,
-        handle: UploadHandle,
-    ) -> Result<(), LedgerError> {
-        let outcome = self.change(Operation::NoteHandle(id, lease, handle)).await?;
+    async fn note_handle(&self, id: ResourceId, handle: UploadHandle) -> Result<(), LedgerError> {
+        let outcome = self.change(Operation::NoteHandle(id, handle)).await?;
         if outcome.changed() { Ok(()) } else { Err(LedgerError::Abandoned { id }) }
     }
 
-    async fn complete(&self, completion: Completion, lease: LeaseId) -> Result<(), LedgerError> {
+    async fn complete(&self, completion: Completion) -> Result<(), LedgerError> {
         let id = completion.id;
-        let outcome = self.change(Operation::Complete(Box::new(completion), lease)).await?;
+        let outcome = self.change(Operation::Complete(Box::new(completion))).await?;
         if outcome.changed() { Ok(()) } else { Err(LedgerError::Abandoned { id }) }
     }
 
-    async fn abandon(&self, id: ResourceId, by: Authority) -> Result<Option<Abandoned>, LedgerError> {
-        Ok(self.change(Operation::Abandon(id, by)).await?.abandoned)
+    async fn abandon(&self, id: ResourceId) -> Result<Option<Abandoned>, LedgerError> {
+        Ok(self.change(Operation::Abandon(id)).await?.abandoned)
     }
 
-    async fn renew(&self, leases: &[LeaseId]) -> Result<Vec<LeaseId>, LedgerError> {
-        Ok(self.memory.renew(leases))
-    }
-
-    async fn hold(&self, id: ResourceId, lease: LeaseId) -> Result<bool, LedgerError> {
-        if self.memory.hold(id, lease) {
-            return Ok(true);
-        }
-        // The deletion of the resource is committed, or is being written. After the barrier it is known which.
-        self.change(Operation::Barrier).await?;
-        Ok(self.memory.hold(id, lease))
-    }
-
-    async fn is_downloading(&self, id: ResourceId) -> Result<bool, LedgerError> {
-        Ok(self.memory.is_downloading(id))
-    }
-
-    fn let_go(&self, lease: LeaseId) {
-        self.memory.let_go(lease);
-    }
-
-    async fn term(&self) -> Result<Option<Epoch>, LedgerError> {
-        Ok(Some(self.memory.epoch()))
+    fn let_go(&self, id: ResourceId) {
+        self.memory.let_go(id);
     }
 
     async fn mark_used(&self, id: ResourceId, at: Timestamp) -> Result<bool, LedgerError> {
         self.change(Operation::MarkUsed(id, at)).await.map(Outcome::changed)
     }
 
-    async fn mark_deleting(&self, decision: Deletion, by: Authority) -> Result<bool, LedgerError> {
-        self.change(Operation::MarkDeleting(decision, by)).await.map(Outcome::changed)
+    async fn mark_deleting(&self, decision: Deletion) -> Result<bool, LedgerError> {
+        self.change(Operation::MarkDeleting(decision)).await.map(Outcome::changed)
     }
 
     async fn finish_deletion(&self, id: ResourceId) -> Result<bool, LedgerError> {
@@ -247,8 +206,8 @@ impl Ledger for SqliteLedger {
         }
     }
 
-    async fn discard(&self, id: ResourceId, by: Authority) -> Result<bool, LedgerError> {
-        self.change(Operation::Discard(id, by)).await.map(Outcome::changed)
+    async fn discard(&self, id: ResourceId) -> Result<bool, LedgerError> {
+        self.change(Operation::Discard(id)).await.map(Outcome::changed)
     }
 
     async fn find(&self, id: ResourceId) -> Result<Option<Resource>, LedgerError> {

@@ -13,28 +13,25 @@ use super::row::{self, known_size};
 use super::{abandoned, strays, surroundings, tombstones};
 use cloakroom_core::resource::{BlobKey, ResourceId, State, UploadHandle};
 use cloakroom_storage::ledger::{
-    Abandoned, Authority, Completion, Condition, Deletion, LeaseId, Observation, PendingResource, Stored,
-    Stray, WatchScope,
+    Abandoned, Completion, Condition, Deletion, Observation, PendingResource, Stored, Stray, WatchScope,
 };
 use cloakroom_storage::stamp::Claim;
 
 /// One change to the database.
 #[derive(Debug)]
 pub(super) enum Operation {
-    Begin(PendingResource, LeaseId),
-    NoteHandle(ResourceId, LeaseId, UploadHandle),
-    Complete(Box<Completion>, LeaseId),
-    Abandon(ResourceId, Authority),
+    Begin(PendingResource),
+    NoteHandle(ResourceId, UploadHandle),
+    Complete(Box<Completion>),
+    Abandon(ResourceId),
     CountRoom,
-    /// Changes nothing. When it ends, all changes that were sent before it are committed or undone.
-    Barrier,
     MarkUsed(ResourceId, Timestamp),
-    MarkDeleting(Deletion, Authority),
+    MarkDeleting(Deletion),
     FinishDeletion(ResourceId),
     FinishAbandoned(ResourceId, Option<Timestamp>),
     ForgetTombstones(Timestamp),
     TrimTombstones(u64),
-    Discard(ResourceId, Authority),
+    Discard(ResourceId),
     Observe(Vec<Observation>),
     RememberCluster(Option<String>),
     WriteClaim(Claim),
@@ -74,36 +71,29 @@ impl Outcome {
 }
 
 impl Operation {
-    /// Runs the statement on a connection that is in a transaction. Before it returns, `memory` prevents what must no
-    /// longer happen: the completion of an upload that is abandoned, and new downloads of a resource that is being
-    /// marked as deleting.
+    /// Runs the statement on a connection that is in a transaction.
     pub(super) async fn apply(
         &self,
         connection: &mut SqliteConnection,
         memory: &Memory,
     ) -> Result<Outcome, sqlx::Error> {
         let rows = match self {
-            Self::Begin(pending, _) => begin(pending, connection).await,
-            Self::NoteHandle(id, lease, _) if !memory.is_uploading(*id, *lease) => Ok(0),
-            Self::NoteHandle(id, _, handle) => note_handle(*id, handle, connection).await,
-            Self::Complete(completion, lease) if !memory.is_uploading(completion.id, *lease) => Ok(0),
-            Self::Complete(completion, _) => complete(completion, connection).await,
-            Self::Abandon(id, by) => return abandon(*id, *by, connection, memory).await,
+            Self::Begin(pending) => begin(pending, connection).await,
+            Self::NoteHandle(id, handle) => note_handle(*id, handle, connection).await,
+            Self::Complete(completion) => complete(completion, connection).await,
+            Self::Abandon(id) => return abandon(*id, connection).await,
             Self::CountRoom => {
                 let counted = Some(row::stored(memory.least_bytes(), connection).await?);
                 let strays = Some(strays::stored(memory.least_bytes(), connection).await?);
                 return Ok(Outcome { counted, strays, ..Outcome::default() });
             }
-            Self::Barrier => Ok(0),
             Self::MarkUsed(id, at) => mark_used(*id, *at, connection).await,
-            Self::MarkDeleting(deletion, by) => mark_deleting(deletion, *by, connection, memory).await,
+            Self::MarkDeleting(deletion) => mark_deleting(deletion, connection).await,
             Self::FinishDeletion(id) => return leave_tombstone(*id, connection).await,
-            Self::FinishAbandoned(id, _) if !memory.is_abandoned(*id) => Ok(0),
             Self::FinishAbandoned(id, late) => finish_abandoned(*id, *late, connection).await,
             Self::ForgetTombstones(before) => forget_tombstones(*before, connection).await,
             Self::TrimTombstones(surplus) => tombstones::trim(*surplus, connection).await,
-            Self::Discard(_, by) if *by != Authority::Admin => Ok(0),
-            Self::Discard(id, _) => return discard(*id, connection).await,
+            Self::Discard(id) => return discard(*id, connection).await,
             Self::Observe(observations) => observe(observations, connection).await,
             Self::RememberCluster(uid) => surroundings::remember_cluster(uid.as_deref(), connection).await,
             Self::WriteClaim(claim) => surroundings::write_claim(*claim, connection).await,
@@ -130,14 +120,12 @@ impl Operation {
             memory.strays(strays);
         }
         match self {
-            Self::Begin(pending, lease) if is_done => memory.begun(pending.id, *lease),
-            Self::Complete(completion, lease) if is_done => memory.completed(completion, *lease),
+            Self::Complete(completion) if is_done => memory.completed(completion),
             Self::MarkUsed(id, at) if is_done => index.used(*id, *at),
             Self::MarkUsed(id, _) => index.remove(*id),
-            Self::MarkDeleting(deletion, _) if is_done => memory.marked_deleting(deletion.id),
-            Self::MarkDeleting(..) => index.doubt(),
-            Self::FinishDeletion(id) if is_done => memory.deletion_finished(*id),
-            Self::Discard(id, _) if is_done => memory.discarded(*id),
+            Self::MarkDeleting(deletion) if is_done => index.remove(deletion.id),
+            Self::MarkDeleting(_) => index.doubt(),
+            Self::Discard(id) if is_done => index.remove(*id),
             Self::Observe(observations) => observations.iter().for_each(|seen| index.observed(seen)),
             Self::CountRoom => {
                 if let Some(stored) = &outcome.counted {
@@ -227,13 +215,8 @@ async fn forget_handle(id: ResourceId, connection: &mut SqliteConnection) -> Res
         .map(drop)
 }
 
-/// Abandons an upload whose row is pending or missing, if `memory` allows that to `by`.
-async fn abandon(
-    id: ResourceId,
-    by: Authority,
-    connection: &mut SqliteConnection,
-    memory: &Memory,
-) -> Result<Outcome, sqlx::Error> {
+/// Abandons an upload whose row is pending or missing.
+async fn abandon(id: ResourceId, connection: &mut SqliteConnection) -> Result<Outcome, sqlx::Error> {
     let row = sqlx::query("SELECT id, state FROM resources WHERE id = ?")
         .bind(id.to_string())
         .fetch_optional(&mut *connection)
@@ -243,7 +226,7 @@ async fn abandon(
         .bind(id.to_string())
         .fetch_optional(connection)
         .await?;
-    if !is_pending || !memory.abandon(id, by) {
+    if !is_pending {
         return Ok(Outcome::default());
     }
     let handle = handle.and_then(|row| row.try_get::<String, _>("handle").ok()).map(UploadHandle::from_text);
@@ -267,19 +250,11 @@ async fn mark_used(
     .map(|done| done.rows_affected())
 }
 
-async fn mark_deleting(
-    deletion: &Deletion,
-    by: Authority,
-    connection: &mut SqliteConnection,
-    memory: &Memory,
-) -> Result<u64, sqlx::Error> {
+async fn mark_deleting(deletion: &Deletion, connection: &mut SqliteConnection) -> Result<u64, sqlx::Error> {
     let (always, last_used_at) = match deletion.condition {
         Condition::Always => (true, None),
         Condition::LastUsedAt(at) => (false, at),
     };
-    if !memory.mark_deleting(deletion.id, by, always) {
-        return Ok(0);
-    }
     sqlx::query(
         "UPDATE resources SET state = 'deleting', deleted_at = ?, deletion_reason = ? \
          WHERE id = ? AND state = 'ready' AND (? OR last_used_at IS ?)",

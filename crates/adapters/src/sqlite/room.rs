@@ -1,16 +1,16 @@
-//! The accounts, in memory: stored resources count by their rows, and uploads by their leases.
+//! The accounts, in memory: stored resources count by their rows, and uploads by their charges.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::operation::Freed;
-use cloakroom_core::resource::Holder;
-use cloakroom_storage::ledger::{Account, Charge, LeaseId, Shortage, Stored, Taken};
+use cloakroom_core::resource::{Holder, ResourceId};
+use cloakroom_storage::ledger::{Account, Charge, Shortage, Stored, Taken};
 
 /// How much of each account is taken, and by which uploads.
 #[derive(Debug, Default)]
 pub(super) struct Rooms {
     taken: HashMap<Account, u64>,
-    held: HashMap<LeaseId, Vec<(Account, u64)>>,
+    held: HashMap<ResourceId, Vec<(Account, u64)>>,
     stored: Stored,
     strays: Stored,
     /// The least number of bytes that a resource counts as.
@@ -21,9 +21,9 @@ pub(super) struct Rooms {
 
 impl Rooms {
     /// Returns the first account that has too little room for these charges. The charges replace what the upload of
-    /// `lease` already holds.
-    fn check(&self, lease: LeaseId, charges: &[Charge]) -> Result<(), Shortage> {
-        let own = self.held.get(&lease);
+    /// `id` already holds.
+    fn check(&self, id: ResourceId, charges: &[Charge]) -> Result<(), Shortage> {
+        let own = self.held.get(&id);
         for Charge { account, amount, limit } in charges {
             let Some(limit) = *limit else { continue };
             let own = own.into_iter().flatten().find(|(held, _)| held == account).map_or(0, |(_, own)| *own);
@@ -35,19 +35,19 @@ impl Rooms {
         Ok(())
     }
 
-    /// Replaces what the upload of `lease` holds. If one account has too little room, nothing changes.
-    pub(super) fn charge(&mut self, lease: LeaseId, charges: &[Charge]) -> Result<(), Shortage> {
-        self.check(lease, charges)?;
-        self.release(lease);
+    /// Replaces what the upload of `id` holds. If one account has too little room, nothing changes.
+    pub(super) fn charge(&mut self, id: ResourceId, charges: &[Charge]) -> Result<(), Shortage> {
+        self.check(id, charges)?;
+        self.release(id);
         let held: Vec<_> = charges.iter().map(|charge| (charge.account.clone(), charge.amount)).collect();
         self.add(&held);
-        self.held.insert(lease, held);
+        self.held.insert(id, held);
         Ok(())
     }
 
-    /// Frees what the upload of `lease` holds.
-    pub(super) fn release(&mut self, lease: LeaseId) {
-        let held = self.held.remove(&lease);
+    /// Frees what the upload of `id` holds.
+    pub(super) fn release(&mut self, id: ResourceId) {
+        let held = self.held.remove(&id);
         self.subtract(&held.unwrap_or_default());
     }
 

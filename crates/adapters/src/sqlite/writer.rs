@@ -120,7 +120,6 @@ async fn commit(
                     operation.committed(outcome, memory);
                 }
             }
-            memory.group_ended();
             for (answer, outcome) in answers.into_iter().zip(outcomes) {
                 // The caller may be gone. The change is made all the same.
                 let _ = answer.send(outcome.map_err(failed));
@@ -132,7 +131,6 @@ async fn commit(
             let _ = execute(connection, "ROLLBACK").await;
             // The commit may have reached the disk although it failed, so the index must be read again.
             memory.index().doubt();
-            memory.group_ended();
             let is_locked = is_locked(&error);
             let error = Arc::new(error);
             for answer in answers {

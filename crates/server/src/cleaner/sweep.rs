@@ -21,7 +21,6 @@ use cloakroom_core::clock::Readings;
 use cloakroom_core::metrics::SweepOutcome;
 use cloakroom_core::resource::{DeletionReason, Owner, ResourceId};
 use cloakroom_core::text::chain;
-use cloakroom_storage::ledger::Epoch;
 use cloakroom_storage::{AccessError, Forgotten, Recovered, Staging, StraysGo};
 use findings::Findings;
 
@@ -133,10 +132,9 @@ pub struct Sweeper {
     has_looked: bool,
 }
 
-/// The time of a sweep, and the term that gives it the right to delete.
+/// The time of a sweep.
 pub(super) struct Now {
     pub(super) readings: Readings,
-    pub(super) term: Epoch,
 }
 
 impl Sweeper {
@@ -237,10 +235,9 @@ impl Sweeper {
     async fn pass(&mut self, request: &SweepRequest) -> Result<Swept, AccessError> {
         let is_thorough = self.passes.is_multiple_of(THOROUGH_SWEEPS);
         self.passes += 1;
-        let Some(term) = self.staging.term().await? else { return Ok(Swept::default()) };
         let strays_go =
             if request.removes_strays { StraysGo::Now } else { StraysGo::After(self.policy.stray_age) };
-        let recovered = self.staging.recover(term, is_thorough, strays_go).await?;
+        let recovered = self.staging.recover(is_thorough, strays_go).await?;
         let mut swept = Swept { recovered, ..Swept::default() };
         if self.staging.is_behind() {
             return Ok(Swept { is_behind: true, ..swept });
@@ -249,7 +246,7 @@ impl Sweeper {
             self.last_known.remember(self.staging.watched().await?);
             self.has_remembered = true;
         }
-        let now = Now { readings: self.staging.readings(), term };
+        let now = Now { readings: self.staging.readings() };
         let reads_end = tokio::time::Instant::now() + self.read_time;
         let mut findings = self.look(&now.readings).await?;
         // This needs no call. So no API server, and no resource of another tenant, holds it up.

@@ -24,7 +24,7 @@ const UPLOAD: [Step; 6] = [
     Step::StoreCommit,
     Step::LedgerComplete,
 ];
-const DOWNLOAD: [Step; 3] = [Step::LedgerFind, Step::LedgerHold, Step::StoreOpen];
+const DOWNLOAD: [Step; 2] = [Step::LedgerFind, Step::StoreOpen];
 const DELETION: [Step; 3] = [Step::LedgerMarkDeleting, Step::StoreDelete, Step::LedgerFinishDeletion];
 const FAULTS: [Fault; 3] = [Fault::FailBefore, Fault::FailAfter, Fault::Full];
 

@@ -9,7 +9,7 @@ use cloakroom_adapters::sqlite::SqliteLedger;
 use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_core::resource::{Bundle, Lifetime, Owner, OwnerKind, ResourceId, ResourceSecret};
 use cloakroom_server::cleaner::Policy;
-use cloakroom_storage::ledger::{Completion, LeaseId, Ledger as _, PendingResource};
+use cloakroom_storage::ledger::{Completion, Ledger as _, PendingResource};
 use cloakroom_testing::clock::ManualClock;
 use cloakroom_testing::logs;
 use cloakroom_testing::wait::until;
@@ -17,7 +17,7 @@ use cloakroom_testing::wire::{Wire, download_request};
 
 use crate::support::TestApp;
 use crate::support::app::{Options, problem};
-use crate::support::two_servers::open_whole;
+use crate::support::one_server::open_whole;
 
 const MINUTE: Duration = Duration::from_mins(1);
 const ALMOST: Duration = Duration::from_millis(1);
@@ -299,12 +299,11 @@ pub async fn directory_of(count: usize, clock: &ManualClock) -> (Arc<tempfile::T
         let secret_hash = ResourceSecret::from_text("secret").hash();
         let pending =
             PendingResource { id: *id, secret_hash, file_name: None, created_at, uploaded_by: None };
-        let lease = LeaseId::generate(&mut rand::rng());
-        ledger.begin(pending, lease, &[]).await.unwrap();
+        ledger.begin(pending, &[]).await.unwrap();
         let lifetime = Lifetime { unused_timeout: 30 * MINUTE, ttl: None };
         let bundle = Bundle { size_bytes: 0, sha256: [0; 32] };
         let completion = Completion { id: *id, owner: owner.clone(), bundle, lifetime, created_at };
-        ledger.complete(completion, lease).await.unwrap();
+        ledger.complete(completion).await.unwrap();
     }))
     .await;
     ledger.close().await;

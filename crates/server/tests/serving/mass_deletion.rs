@@ -10,7 +10,7 @@ use cloakroom_core::protocol::v1::Metadata;
 use cloakroom_core::resource::{Bundle, Lifetime, Owner, OwnerHistory, ResourceId, ResourceSecret};
 use cloakroom_server::cleaner::{Released, SweepRequest};
 use cloakroom_server::owners::{Presence, Unknown};
-use cloakroom_storage::ledger::{Completion, LeaseId, Ledger as _, Observation, PendingResource};
+use cloakroom_storage::ledger::{Completion, Ledger as _, Observation, PendingResource};
 use cloakroom_testing::clock::ManualClock;
 use cloakroom_testing::logs;
 
@@ -111,13 +111,12 @@ async fn directory_of(tenants: &[Tenant], clock: &ManualClock) -> Directory {
         let id = ResourceId::generate(&mut rand::rng());
         let secret_hash = ResourceSecret::from_text("secret").hash();
         let pending = PendingResource { id, secret_hash, file_name: None, created_at, uploaded_by: None };
-        let lease = LeaseId::generate(&mut rand::rng());
-        ledger.begin(pending, lease, &[]).await.unwrap();
+        ledger.begin(pending, &[]).await.unwrap();
         let lifetime = Lifetime { unused_timeout: 30 * MINUTE, ttl: None };
         let bundle = Bundle { size_bytes: 0, sha256: [0; 32] };
         let owner = nth(tenant.namespace, number);
         let completion = Completion { id, owner, bundle, lifetime, created_at };
-        ledger.complete(completion, lease).await.unwrap();
+        ledger.complete(completion).await.unwrap();
         ledger.mark_used(id, created_at).await.unwrap();
         let before = OwnerHistory::default();
         let after = before.present(created_at);

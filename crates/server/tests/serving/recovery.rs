@@ -12,9 +12,7 @@ use cloakroom_core::resource::{
     BlobKey, Bundle, DeletionReason, Lifetime, Owner, OwnerKind, ResourceId, ResourceSecret,
 };
 use cloakroom_storage::Recovered;
-use cloakroom_storage::ledger::{
-    Authority, Completion, Condition, Deletion, LeaseId, Ledger as _, PendingResource,
-};
+use cloakroom_storage::ledger::{Completion, Condition, Deletion, Ledger as _, PendingResource};
 use cloakroom_storage::store::{Begun, BlobStore as _};
 use cloakroom_testing::clock::ManualClock;
 use cloakroom_testing::logs;
@@ -50,7 +48,7 @@ impl Remains {
         TestApp::start_on(self.directory, Arc::new(ManualClock::new()), Options::default()).await
     }
 
-    async fn pending(&self) -> (ResourceId, LeaseId) {
+    async fn pending(&self) -> ResourceId {
         let id = ResourceId::generate(&mut rand::rng());
         let pending = PendingResource {
             id,
@@ -59,27 +57,23 @@ impl Remains {
             created_at: now(),
             uploaded_by: None,
         };
-        let lease = LeaseId::generate(&mut rand::rng());
-        self.ledger.begin(pending, lease, &[]).await.unwrap();
-        (id, lease)
+        self.ledger.begin(pending, &[]).await.unwrap();
+        id
     }
 
-    async fn ready(&self, (id, lease): (ResourceId, LeaseId)) {
+    async fn ready(&self, id: ResourceId) {
         let owner = Owner::new(OwnerKind::default(), "demo", [("app".into(), "demo".into())], None).unwrap();
         let lifetime = Lifetime { unused_timeout: Duration::from_mins(30), ttl: None };
         let bundle = Bundle { size_bytes: 5, sha256: [0; 32] };
-        self.ledger
-            .complete(Completion { id, owner, bundle, lifetime, created_at: now() }, lease)
-            .await
-            .unwrap();
+        self.ledger.complete(Completion { id, owner, bundle, lifetime, created_at: now() }).await.unwrap();
     }
 
     async fn deleting(&self) -> ResourceId {
-        let (id, lease) = self.pending().await;
-        self.ready((id, lease)).await;
+        let id = self.pending().await;
+        self.ready(id).await;
         let reason = DeletionReason::Released;
         let deletion = Deletion { id, reason, at: now(), condition: Condition::Always };
-        assert!(self.ledger.mark_deleting(deletion, Authority::Ticket).await.unwrap());
+        assert!(self.ledger.mark_deleting(deletion).await.unwrap());
         id
     }
 
@@ -105,9 +99,9 @@ fn now() -> Timestamp {
 async fn interrupted_uploads_are_gone_after_a_start_however_far_they_came() {
     let remains = Remains::new().await;
     remains.pending().await;
-    let (arriving, _) = remains.pending().await;
+    let arriving = remains.pending().await;
     remains.incoming_bytes(arriving).await;
-    let (renamed, _) = remains.pending().await;
+    let renamed = remains.pending().await;
     remains.published_bytes(renamed).await;
     let app = remains.start().await;
     // A whole bundle may have been acknowledged, and the ledger may have lost that.
@@ -140,9 +134,9 @@ async fn bytes_that_no_row_knows_are_removed_with_a_word_in_the_log_unless_they_
     let [arriving, whole] = [(); 2].map(|()| ResourceId::generate(&mut rand::rng()));
     remains.incoming_bytes(arriving).await;
     remains.published_bytes(whole).await;
-    let (known, lease) = remains.pending().await;
+    let known = remains.pending().await;
     remains.published_bytes(known).await;
-    remains.ready((known, lease)).await;
+    remains.ready(known).await;
     let app = remains.start().await;
     let mut left = [known, whole].map(|id| format!("bundles/{}/{id}", id.shard()));
     left.sort();

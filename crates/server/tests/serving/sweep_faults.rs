@@ -16,7 +16,7 @@ use crate::support::faults::{Fault, Step};
 use crate::support::owners::{ScriptedOwners, owner};
 use crate::support::watched::{HOUR, MINUTE, SECOND};
 
-const READS: [Step; 4] = [Step::LedgerTerm, Step::LedgerRefresh, Step::LedgerIdsIn, Step::LedgerListed];
+const READS: [Step; 3] = [Step::LedgerRefresh, Step::LedgerIdsIn, Step::LedgerListed];
 const WRITES: [Step; 3] = [Step::LedgerObserve, Step::LedgerMarkDeleting, Step::LedgerFinishDeletion];
 
 /// A server whose owners are as the test says.
@@ -96,7 +96,7 @@ impl Scripted {
 async fn whatever_ends_all_deletions_ends_the_server() {
     for (fault, task) in [(Fault::Panic, "the cleaner"), (Fault::Ended, "the writer of the ledger")] {
         let mut server = Scripted::start().await;
-        server.app.faults.set(Step::LedgerTerm, fault);
+        server.app.faults.set(Step::LedgerRefresh, fault);
         server.app.broken_sweep().await;
         assert_eq!(server.app.failed().await.task, task);
         // It ends as at a signal.

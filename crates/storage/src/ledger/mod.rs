@@ -1,6 +1,5 @@
 //! The port for the ownership table: which resources there are, and the objects that they live for.
 
-mod lease;
 mod listed;
 mod room;
 mod stray;
@@ -19,7 +18,6 @@ use cloakroom_core::resource::{
     SecretHash, State, UploadHandle,
 };
 
-pub use lease::{Abandoned, Authority, Epoch, LEASE_RENEWAL, LEASE_TIME, LeaseId};
 pub use listed::{Listed, OwnerMemory, Unreadable};
 pub use room::{Account, Charge, Shortage, Taken};
 pub use stray::{Rowless, Stray};
@@ -55,6 +53,13 @@ pub struct Completion {
     pub created_at: Timestamp,
 }
 
+/// An upload that can no longer be completed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Abandoned {
+    /// What the store needs to abort the upload; `None` if the key is enough.
+    pub handle: Option<UploadHandle>,
+}
+
 /// How much is acknowledged, and not yet removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stored {
@@ -76,77 +81,46 @@ impl std::iter::Sum for Stored {
 /// The ownership table. A method that changes something returns only after the change is durable.
 #[async_trait]
 pub trait Ledger: Send + Sync {
-    /// Adds a `pending` row, takes the lease of its upload, and charges the upload to its accounts. Returns
-    /// [`LedgerError::NoRoom`] if an account has too little room.
-    async fn begin(
-        &self,
-        pending: PendingResource,
-        lease: LeaseId,
-        charges: &[Charge],
-    ) -> Result<(), LedgerError>;
+    /// Adds a `pending` row, and charges the upload to its accounts. Returns [`LedgerError::NoRoom`] if an account has too
+    /// little room.
+    async fn begin(&self, pending: PendingResource, charges: &[Charge]) -> Result<(), LedgerError>;
 
     /// Replaces the charges of an upload. Returns [`LedgerError::NoRoom`] if an account has too little room; then
-    /// nothing changes. Returns [`LedgerError::Abandoned`] if the upload is no longer in flight.
-    async fn charge(&self, id: ResourceId, lease: LeaseId, charges: &[Charge]) -> Result<(), LedgerError>;
+    /// nothing changes.
+    async fn charge(&self, id: ResourceId, charges: &[Charge]) -> Result<(), LedgerError>;
 
     /// How much of an account is taken.
     async fn charged(&self, account: &Account) -> Result<u64, LedgerError>;
 
-    /// Stores what the blob store needs to abort the upload. Returns [`LedgerError::Abandoned`] if the upload is no
-    /// longer in flight.
-    async fn note_handle(
-        &self,
-        id: ResourceId,
-        lease: LeaseId,
-        handle: UploadHandle,
-    ) -> Result<(), LedgerError>;
+    /// Stores what the blob store needs to abort the upload. Returns [`LedgerError::Abandoned`] if the row is not pending.
+    async fn note_handle(&self, id: ResourceId, handle: UploadHandle) -> Result<(), LedgerError>;
 
-    /// `pending → ready`. The lease ends, and the row is charged with its real size. Returns [`LedgerError::Abandoned`]
-    /// if the row is not pending, or if its upload was abandoned. A lease that merely ran out is no obstacle.
-    async fn complete(&self, completion: Completion, lease: LeaseId) -> Result<(), LedgerError>;
+    /// `pending → ready`. The row is charged with its real size, and the charges of the upload end. Returns
+    /// [`LedgerError::Abandoned`] if the row is not pending.
+    async fn complete(&self, completion: Completion) -> Result<(), LedgerError>;
 
-    /// Ends an upload for good, before any of its bytes are removed. The row stays until [`Self::finish_abandoned`]. The
-    /// cleaner may abandon an upload whose lease has ended, and an uploader its own. Returns `None` if the upload is
-    /// still in flight, or is complete. An upload without a row can be abandoned, too; its handle may still be there.
-    async fn abandon(&self, id: ResourceId, by: Authority) -> Result<Option<Abandoned>, LedgerError>;
+    /// What the store needs to abort an upload that nothing can complete any more; `None` if its row is not pending. The
+    /// row stays until [`Self::finish_abandoned`]. An upload without a row can be abandoned, too; its handle may still be
+    /// there. This needs no room on the disk.
+    async fn abandon(&self, id: ResourceId) -> Result<Option<Abandoned>, LedgerError>;
 
-    /// Renews leases for [`LEASE_TIME`]. Returns the leases that no longer exist.
-    async fn renew(&self, leases: &[LeaseId]) -> Result<Vec<LeaseId>, LedgerError>;
-
-    /// Waits until the holders of leases should renew them again.
-    async fn until_renewal(&self) {
-        tokio::time::sleep(LEASE_RENEWAL).await;
-    }
-
-    /// Takes a lease for a download. Returns `false` if the deletion of that resource is decided.
-    async fn hold(&self, id: ResourceId, lease: LeaseId) -> Result<bool, LedgerError>;
-
-    /// Whether a download of this resource holds a lease that has not ended.
-    async fn is_downloading(&self, id: ResourceId) -> Result<bool, LedgerError>;
-
-    /// Ends a lease, and frees what its upload was charged. This happens at once if leases are in memory, otherwise at
-    /// the latest when the lease ends by itself.
-    fn let_go(&self, lease: LeaseId);
-
-    /// The present term of the cleaner; `None` if another server has the term.
-    async fn term(&self) -> Result<Option<Epoch>, LedgerError>;
+    /// Frees what an upload was charged.
+    fn let_go(&self, id: ResourceId);
 
     /// Records a download. Returns `false` if the resource is not, or is no longer, `ready`.
     async fn mark_used(&self, id: ResourceId, at: Timestamp) -> Result<bool, LedgerError>;
 
-    /// `ready → deleting`, before any bytes are removed. The condition of the decision must hold, and `by` must have
-    /// the right: a cleaner in its term, the ticket's holder, or an admin. A row that is marked can only become a
-    /// tombstone. Returns `false` if the resource stays.
-    async fn mark_deleting(&self, decision: Deletion, by: Authority) -> Result<bool, LedgerError>;
+    /// `ready → deleting`, before any bytes are removed. The condition of the decision must hold. A row that is marked can
+    /// only become a tombstone. Returns `false` if the resource stays.
+    async fn mark_deleting(&self, decision: Deletion) -> Result<bool, LedgerError>;
 
     /// Records that the bytes are removed: `deleting → deleted`. A [`Tombstone`](cloakroom_core::resource::Tombstone)
-    /// remains, and the room is free. This needs no authority: it finishes what [`Self::mark_deleting`] has decided. Returns
-    /// `false` if there was nothing to finish.
+    /// remains, and the room is free. Returns `false` if there was nothing to finish.
     async fn finish_deletion(&self, id: ResourceId) -> Result<bool, LedgerError>;
 
     /// Removes the row and the handle of an upload that was abandoned, once its bytes are removed. If they may still appear,
-    /// `late` is when it was abandoned: [`Self::without_row`] then knows the key as long as a tombstone. This needs no
-    /// authority: it finishes what [`Self::abandon`] has decided. Returns `false` if there was no row.
+    /// `late` is when it was abandoned: [`Self::without_row`] then knows the key as long as a tombstone. Returns
+    /// `false` if there was no row.
     async fn finish_abandoned(&self, id: ResourceId, late: Option<Timestamp>) -> Result<bool, LedgerError>;
 
     /// Removes tombstones of resources that were deleted before `before`, and returns how many. Uploads that were abandoned
@@ -157,9 +131,9 @@ pub trait Ledger: Send + Sync {
     /// Returns how many.
     async fn trim_tombstones(&self, most: u64) -> Result<u64, LedgerError>;
 
-    /// Removes a row that this version cannot read, without a tombstone. Only an admin has that right. Its room is free
-    /// afterwards. Returns `false` if there is no such row.
-    async fn discard(&self, id: ResourceId, by: Authority) -> Result<bool, LedgerError>;
+    /// Removes a row that this version cannot read, without a tombstone. Its room is free afterwards.
+    /// Returns `false` if there is no such row.
+    async fn discard(&self, id: ResourceId) -> Result<bool, LedgerError>;
 
     /// One row. Returns [`LedgerError::Unreadable`] if this version cannot read it.
     async fn find(&self, id: ResourceId) -> Result<Option<Resource>, LedgerError>;
@@ -295,7 +269,7 @@ pub struct Deletion {
 /// What must hold at the moment when a deletion is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Condition {
-    /// The last download is still the one that was seen (`None`: there was none), and no download is in flight.
+    /// The last download is still the one that was seen (`None`: there was none).
     LastUsedAt(Option<Timestamp>),
     /// Nothing: the ticket holder asked for the deletion, or the time is up whether the resource is used or not.
     Always,

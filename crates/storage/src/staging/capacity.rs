@@ -75,7 +75,12 @@ impl Capacity {
     ) -> Result<Hold, NoRoom> {
         let (id, bytes) = (beginning.id, self.counted(beginning.announced.unwrap_or(0)));
         self.flights().begin(beginning, bytes, &self.limits, free_on_disk)?;
-        Ok(Hold { capacity: Arc::clone(self), id })
+        Ok(Hold { capacity: Arc::clone(self), id, ledger: None })
+    }
+
+    /// Whether an upload of this resource is in flight, or what it has left is being removed.
+    pub(super) fn is_in_flight(&self, id: ResourceId) -> bool {
+        self.flights().0.contains_key(&id)
     }
 
     pub(super) fn uploads(&self) -> usize {

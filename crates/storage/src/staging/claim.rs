@@ -8,8 +8,8 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use tokio::sync::Mutex;
 
-use super::{AccessError, Parts, Staging};
-use crate::ledger::{Authority, Ledger, LedgerError};
+use super::{AccessError, Authority, Parts, Staging};
+use crate::ledger::{Ledger, LedgerError};
 use crate::stamp::{Claim, ClaimState, Installation, Stamp};
 use crate::store::{BlobStore, StoreError};
 use cloakroom_core::metrics::Metrics;
@@ -221,7 +221,7 @@ impl Parts {
 
     /// Whether `by` may remove what it has decided about. The cleaner must show that no other ledger has the store.
     pub(super) async fn may_remove(&self, by: Authority) -> Result<bool, AccessError> {
-        if !matches!(by, Authority::Cleaner(_)) {
+        if !matches!(by, Authority::Sweep) {
             return Ok(true);
         }
         let mut stamps = self.claims.state.lock().await;

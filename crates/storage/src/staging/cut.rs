@@ -9,15 +9,12 @@ use bytes::Bytes;
 use futures_util::task::AtomicWaker;
 use futures_util::{Stream, StreamExt as _};
 
-use super::lease::Lease;
 use super::transfers::Transfer;
 use crate::store::{BlobStream, StoreError};
 
-/// The parts of a download in flight. They are dropped in this order. So at the end of the transfer, the blob is closed and
-/// the lease is free.
+/// The parts of a download in flight. They are dropped in this order. So at the end of the transfer, the blob is closed.
 pub(super) struct Held {
     pub(super) pieces: BlobStream,
-    pub(super) _lease: Lease,
     pub(super) transfer: Transfer,
 }
 

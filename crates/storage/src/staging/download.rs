@@ -9,13 +9,12 @@ use futures_util::Stream;
 use jiff::{SignedDuration, Timestamp};
 
 use super::cut::{Held, Pieces};
-use super::lease::Lease;
-use super::transfers::Transfer;
+use super::transfers::{Decision, Gate, Transfer};
 use super::{AccessError, Parts, Staging};
 use crate::ledger::LedgerError;
 use crate::store::{BlobStream, StoreError};
 use cloakroom_core::client::Client;
-use cloakroom_core::resource::{BlobKey, Holder, Ready, Resource, ResourceId};
+use cloakroom_core::resource::{BlobKey, Holder, Ready, Resource, ResourceId, State};
 use cloakroom_core::text::chain;
 
 /// A download within this time of a recorded one counts as the same use. So a thousand executors that start together,
@@ -27,7 +26,6 @@ const SAME_USE: SignedDuration = SignedDuration::from_secs(1);
 pub struct Download {
     resource: Resource<Ready>,
     bytes: BlobStream,
-    lease: Lease,
     transfer: Transfer,
 }
 
@@ -45,14 +43,11 @@ impl Staging {
         // Without shares, the owner's namespace is only what the uploader claimed.
         let has_shares = self.parts.capacity.has_shares();
         let client = if has_shares { Client::Holder(holder.clone()) } else { client };
-        let transfer = self.parts.transfers.begin_download(id, holder)?;
-        let lease = self.parts.leases.new_lease();
-        if !self.parts.ledger.hold(id, lease.id()).await? {
+        let Some(transfer) = self.parts.begin_download(id, &holder).await? else {
             return Err(self.parts.gone_since(&resource).await?.unwrap_or(AccessError::NotFound));
-        }
-        lease.taken();
+        };
         match self.parts.storage.blobs.open(BlobKey::of(id), size_bytes, range, &client).await {
-            Ok(bytes) => Ok(Download { resource, bytes, lease, transfer }),
+            Ok(bytes) => Ok(Download { resource, bytes, transfer }),
             // It was deleted since it was found, or its bytes were damaged from outside.
             Err(StoreError::Missing(source)) => {
                 let gone = self.parts.gone_since(&resource).await?;
@@ -96,6 +91,28 @@ impl Staging {
 }
 
 impl Parts {
+    /// Registers a download; `None` if the resource is deleted. While a deletion is being decided, waits for that.
+    async fn begin_download(&self, id: ResourceId, holder: &Holder) -> Result<Option<Transfer>, AccessError> {
+        loop {
+            match self.transfers.begin_download(id, holder)? {
+                Gate::Open(transfer) => return Ok(Some(transfer)),
+                Gate::Closed => return Ok(None),
+                Gate::Closing(decided) => decided.cancelled().await,
+                Gate::Unknown(decision) => self.settle(decision).await?,
+            }
+        }
+    }
+
+    /// Ends a decision by what the row says, because it is not known what the ledger has written.
+    pub(super) async fn settle(&self, decision: Decision) -> Result<(), LedgerError> {
+        let state = match self.ledger.find(decision.id()).await {
+            Err(LedgerError::Unreadable(row)) => row.state,
+            found => found?.map(|resource| resource.state()).or(Some(State::Deleted)),
+        };
+        decision.is(matches!(state, Some(State::Deleting | State::Deleted)));
+        Ok(())
+    }
+
     /// How a resource has ended since it was found; `None` if it has not.
     async fn gone_since(&self, found: &Resource<Ready>) -> Result<Option<AccessError>, AccessError> {
         let id = found.id;
@@ -136,7 +153,7 @@ impl Download {
 
     /// The bytes of the range. The download is in flight until the stream is dropped.
     pub fn read(self) -> impl Stream<Item = Result<Bytes, StoreError>> + Send + use<> {
-        let Self { bytes, lease, transfer, .. } = self;
-        Pieces::new(Transfer::reading(Held { pieces: bytes, _lease: lease, transfer }))
+        let Self { bytes, transfer, .. } = self;
+        Pieces::new(Transfer::reading(Held { pieces: bytes, transfer }))
     }
 }

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::NoRoom;
-use crate::ledger::{LEASE_TIME, LedgerError, UnreadableRow};
+use crate::ledger::{LedgerError, UnreadableRow};
 use crate::store::{Cause, StoreError};
 use cloakroom_core::resource::{DeletionReason, Ending, Holder, ResourceId, State};
 use cloakroom_core::size::format_size;
@@ -50,10 +50,10 @@ pub enum UploadError {
         /// The number of bytes that came.
         received: u64,
     },
-    /// The upload had lost its lease before it could be acknowledged.
+    /// The row of the upload is gone, or was changed by something else than this server.
     #[error(
-        "the server gave the upload up, because the server itself stood still for more than {} seconds: nothing was \
-         kept; send it again", LEASE_TIME.as_secs()
+        "the server lost its record of this upload, because something else changed the ledger: nothing was kept; send it \
+         again"
     )]
     Abandoned,
     /// The storage is read-only, or it fails.

@@ -14,7 +14,6 @@ mod counted;
 mod cut;
 mod download;
 mod error;
-mod lease;
 mod ready;
 mod recover;
 mod release;
@@ -34,7 +33,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
-use crate::ledger::{Epoch, Ledger, LedgerError, Stored, Unreadable, UnreadableRow, WatchScope};
+use crate::ledger::{Ledger, LedgerError, Stored, Unreadable, UnreadableRow, WatchScope};
 use crate::stamp::Installation;
 use crate::store::Storage;
 use crate::turns::Turns;
@@ -46,7 +45,6 @@ use cloakroom_core::resource::{
     DeletionReason, Ending, Owner, Ready, Resource, ResourceId, ResourceSecret, State,
 };
 use cloakroom_core::text::chain;
-use lease::Leases;
 use stock::CountedStates;
 use transfers::Transfers;
 
@@ -55,6 +53,7 @@ pub use claim::{ClaimError, check_new_ledger};
 pub use download::Download;
 pub use error::{AccessError, UploadError};
 pub use recover::{DELETIONS_AT_ONCE, Recovered};
+pub use release::Authority;
 pub use share::{Share, ShareError};
 pub use strays::StraysGo;
 pub use upload::{NewUpload, Staged, Terms, Upload};
@@ -109,7 +108,7 @@ pub struct Limits {
 #[derive(Clone)]
 pub struct Staging {
     parts: Arc<Parts>,
-    tasks: Arc<[(&'static str, AbortOnDropHandle<()>); 2]>,
+    stamping: Arc<AbortOnDropHandle<()>>,
 }
 
 struct Parts {
@@ -119,11 +118,10 @@ struct Parts {
     time: Mutex<SteadyTime>,
     capacity: Arc<Capacity>,
     transfers: Arc<Transfers>,
-    leases: Arc<Leases>,
     claims: Claims,
     /// Tasks that begin and acknowledge uploads, and that clean up after uploads whose client went away.
     background: TaskTracker,
-    /// Uploads that this process began and has not acknowledged, nor removed.
+    /// Uploads that this process began and has not acknowledged, nor removed: they stay here if a clean-up fails.
     own_uploads: Mutex<BTreeSet<ResourceId>>,
     /// Uses that could not be written. The next sweep tries again.
     unwritten_uses: Mutex<BTreeMap<ResourceId, Timestamp>>,
@@ -153,7 +151,6 @@ impl Staging {
         let capacity = Arc::new(Capacity::new(limits));
         let transfers = Arc::new(Transfers::new(limits));
         let background = TaskTracker::new();
-        let leases = Arc::new(Leases::new(Arc::clone(&ledger)));
         let time = Mutex::new(SteadyTime::new(&*clock));
         let processors = available_parallelism().map_or(1, NonZero::get);
         let parts = Parts {
@@ -163,7 +160,6 @@ impl Staging {
             time,
             capacity,
             transfers,
-            leases,
             claims,
             background,
             own_uploads: Mutex::default(),
@@ -177,21 +173,13 @@ impl Staging {
         parts.tell_of_unreadable().await?;
         parts.begin_stamps().await;
         let parts = Arc::new(parts);
-        let renewal = tokio::spawn(lease::keep_renewing(Arc::downgrade(&parts)));
-        let stamping = tokio::spawn(claim::keep_stamping(Arc::downgrade(&parts)));
-        let tasks = [("the renewal of leases", renewal), ("the stamps", stamping)];
-        let tasks = tasks.map(|(name, task)| (name, AbortOnDropHandle::new(task)));
-        Ok(Self { parts, tasks: Arc::new(tasks) })
+        let stamping = AbortOnDropHandle::new(tokio::spawn(claim::keep_stamping(Arc::downgrade(&parts))));
+        Ok(Self { parts, stamping: Arc::new(stamping) })
     }
 
     /// The task in the background that has ended. None ends by itself.
     pub fn ended_task(&self) -> Option<&'static str> {
-        self.tasks.iter().find(|(_, task)| task.is_finished()).map(|(name, _)| *name)
-    }
-
-    /// The present term of the cleaner, in which it may delete; `None` if another server has the term.
-    pub async fn term(&self) -> Result<Option<Epoch>, LedgerError> {
-        self.parts.ledger.term().await
+        self.stamping.is_finished().then_some("the stamps")
     }
 
     /// Returns an error if there is no memory for another resource of `owner`. Uploads that pass this at the same time may

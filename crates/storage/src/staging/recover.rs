@@ -7,7 +7,6 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use super::strays::Found;
 use super::upload::{Late, tell_of_broken_upload};
 use super::{AccessError, Parts, Staging, StraysGo};
-use crate::ledger::{Authority, Epoch};
 use cloakroom_core::resource::{BlobKey, ResourceId, State};
 use cloakroom_core::text::chain;
 
@@ -38,21 +37,13 @@ impl Recovered {
 impl Staging {
     /// Finishes interrupted uploads and deletions, and removes strays whose time has come. If `thorough`, it also looks for
     /// bytes that belong to no row, and reads again what the ledger keeps in memory. It also reads again if a failure of the
-    /// ledger left something uncertain. A transfer with a live lease is left alone. The cleaner's `term` is the right to
-    /// abandon uploads and to remove bytes without a row. A deletion was decided before, so finishing it needs no right. If
-    /// the ledger is behind, only own uploads and deletions are finished.
-    pub async fn recover(
-        &self,
-        term: Epoch,
-        thorough: bool,
-        strays_go: StraysGo,
-    ) -> Result<Recovered, AccessError> {
+    /// ledger left something uncertain. A transfer in flight is left alone. If the ledger is behind, only own uploads and deletions are finished.
+    pub async fn recover(&self, thorough: bool, strays_go: StraysGo) -> Result<Recovered, AccessError> {
         let parts = &self.parts;
         parts.begin_batch().await;
         parts.maintain_folder().await?;
         parts.write_uses().await?;
-        parts.leases.renew().await?;
-        let uploads = parts.abandon_interrupted(term).await?;
+        let uploads = parts.abandon_interrupted().await?;
         let deletions = parts.finish_deletions().await?;
         // Keys are listed before their rows are looked up. So an upload that begins meanwhile cannot be taken for bytes
         // without a row.
@@ -60,20 +51,20 @@ impl Staging {
         parts.ledger.refresh(thorough).await?;
         parts.tell_of_unreadable().await?;
         let unacknowledged = match found {
-            Some(found) => parts.sort_out(found, term).await?,
+            Some(found) => parts.sort_out(found).await?,
             None => 0,
         };
         // This comes last, because the rows that were just read tell whether a stray may belong to a damaged one.
-        let strays = unacknowledged + parts.remove_strays(strays_go, term).await?;
+        let strays = unacknowledged + parts.remove_strays(strays_go).await?;
         Ok(Recovered { uploads, deletions, strays })
     }
 }
 
 impl Parts {
-    async fn abandon_interrupted(&self, term: Epoch) -> Result<u64, AccessError> {
+    async fn abandon_interrupted(&self) -> Result<u64, AccessError> {
         let mut abandoned = 0;
         for id in self.all_in(State::Pending).await? {
-            match self.abandon_interrupted_one(id, term).await {
+            match self.abandon_interrupted_one(id).await {
                 Ok(is_abandoned) => abandoned += u64::from(is_abandoned),
                 Err(error) if error.is_of_one() => tell_of_broken_upload(id, &error),
                 Err(error) => return Err(error),
@@ -82,16 +73,15 @@ impl Parts {
         Ok(abandoned)
     }
 
-    /// Abandons an upload that has no live lease. If another process began it, a whole bundle stays: the ledger may be an
+    /// Abandons an upload that is not in flight. If another process began it, a whole bundle stays: the ledger may be an
     /// earlier copy, and may have lost that it was acknowledged. Without its row it is a stray.
-    async fn abandon_interrupted_one(&self, id: ResourceId, term: Epoch) -> Result<bool, AccessError> {
-        let (key, by) = (BlobKey::of(id), Authority::Cleaner(term));
+    async fn abandon_interrupted_one(&self, id: ResourceId) -> Result<bool, AccessError> {
         let is_own = self.own_uploads().contains(&id);
-        if !is_own && self.claims.is_behind() {
+        if self.capacity.is_in_flight(id) || (!is_own && self.claims.is_behind()) {
             return Ok(false);
         }
-        let Some(abandoned) = self.ledger.abandon(id, by).await? else { return Ok(false) };
-        if !is_own && self.storage.blobs.facts(key).await?.is_some() {
+        let Some(abandoned) = self.ledger.abandon(id).await? else { return Ok(false) };
+        if !is_own && self.storage.blobs.facts(BlobKey::of(id)).await?.is_some() {
             self.ledger.finish_abandoned(id, None).await?;
         } else {
             // How far it came is not known any more.

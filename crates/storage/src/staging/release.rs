@@ -5,11 +5,23 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tracing::Instrument as _;
 
+use super::transfers::Gate;
 use super::{AccessError, Parts, Staging};
-use crate::ledger::{Authority, Condition, Deletion, LedgerError};
+use crate::ledger::{Condition, Deletion, LedgerError};
 use crate::store::StoreError;
 use cloakroom_core::resource::{BlobKey, DeletionReason, Ready, Resource, ResourceId, ResourceSecret, State};
 use cloakroom_core::text::chain;
+
+/// In whose name a resource is deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Authority {
+    /// The sweep: while the ledger is behind its store, it has no right to delete.
+    Sweep,
+    /// The ticket's holder.
+    Ticket,
+    /// The server's admin.
+    Admin,
+}
 
 impl Staging {
     /// Deletes a resource for the holder of its ticket. It succeeds if the resource is deleted already.
@@ -23,7 +35,7 @@ impl Staging {
             None => (self.parts.clock.now(), DeletionReason::Released),
         };
         let deletion = Deletion { id, reason, at, condition: Condition::Always };
-        self.parts.delete(state, deletion, Authority::Ticket).await.map(drop)
+        self.parts.delete(state, deletion).await.map(drop)
     }
 
     /// Deletes a resource for an admin, even if it is in use. Returns `false` if there is no acknowledged resource of
@@ -33,7 +45,7 @@ impl Staging {
         let Some(state) = state.filter(|state| *state != State::Pending) else { return Ok(false) };
         let (at, reason) = (self.parts.clock.now(), DeletionReason::Removed);
         let deletion = Deletion { id, reason, at, condition: Condition::Always };
-        let is_removed = self.parts.delete(state, deletion, Authority::Admin).await?;
+        let is_removed = self.parts.delete(state, deletion).await?;
         self.parts.tell_of_unreadable().await?;
         Ok(is_removed)
     }
@@ -45,7 +57,7 @@ impl Staging {
             Err(AccessError::Ledger(LedgerError::Refused(_))) | Ok(false) => {}
             removed => return removed,
         }
-        if !self.parts.ledger.discard(id, Authority::Admin).await? {
+        if !self.parts.ledger.discard(id).await? {
             return Ok(false);
         }
         let reason = DeletionReason::Removed;
@@ -84,23 +96,25 @@ impl Staging {
         if !self.parts.may_remove(by).await? {
             return Ok(false);
         }
-        self.parts.delete(State::Ready, Deletion { id: resource.id, reason, at, condition }, by).await
+        self.parts.delete(State::Ready, Deletion { id: resource.id, reason, at, condition }).await
     }
 }
 
 impl Parts {
-    async fn delete(
-        self: &Arc<Self>,
-        state: State,
-        deletion: Deletion,
-        by: Authority,
-    ) -> Result<bool, AccessError> {
+    /// Deletes a resource that was in `state`. It goes on if the caller is dropped, because the ledger may have been asked.
+    async fn delete(self: &Arc<Self>, state: State, deletion: Deletion) -> Result<bool, AccessError> {
+        let parts = Arc::clone(self);
+        let deleted = async move { parts.delete_now(state, deletion).await };
+        let work = self.background.spawn(deleted.in_current_span());
+        work.await.map_err(|_| AccessError::Store(StoreError::Stopping))?
+    }
+
+    async fn delete_now(self: &Arc<Self>, state: State, deletion: Deletion) -> Result<bool, AccessError> {
         let id = deletion.id;
         if state == State::Ready {
-            if !self.mark_deleting(deletion, by).await? {
+            if !self.mark_deleting(deletion).await? {
                 return Ok(false);
             }
-            // The deletion is decided now, even if another process removes the bytes.
             self.metrics.deleted(deletion.reason.as_str());
         }
         if state != State::Deleted && !self.finish_deletion(id).await? && state == State::Ready {
@@ -112,14 +126,29 @@ impl Parts {
         Ok(true)
     }
 
-    async fn mark_deleting(&self, deletion: Deletion, by: Authority) -> Result<bool, AccessError> {
-        match self.ledger.mark_deleting(deletion, by).await {
+    /// Closes the resource, and then asks the ledger. If the ledger refuses, it is open again.
+    async fn mark_deleting(&self, deletion: Deletion) -> Result<bool, AccessError> {
+        let decision = loop {
+            match self.transfers.begin_deletion(deletion.id, deletion.condition == Condition::Always) {
+                Gate::Open(Some(decision)) => break decision,
+                Gate::Open(None) | Gate::Closed => return Ok(false),
+                Gate::Closing(decided) => decided.cancelled().await,
+                Gate::Unknown(decision) => self.settle(decision).await?,
+            }
+        };
+        let marked = match self.ledger.mark_deleting(deletion).await {
             Err(LedgerError::Full) => {
                 self.give_up_reserve().await?;
-                Ok(self.ledger.mark_deleting(deletion, by).await?)
+                self.ledger.mark_deleting(deletion).await
             }
-            marked => Ok(marked?),
+            marked => marked,
+        };
+        match marked {
+            Ok(is_marked) => decision.is(is_marked),
+            // If the row does not say it now, it will have to say it to the next one who asks.
+            Err(_) => drop(self.settle(decision).await),
         }
+        Ok(marked?)
     }
 
     /// Frees the reserve. On a full disk there may be no room to store that something is deleted or used.
@@ -131,15 +160,17 @@ impl Parts {
         }
     }
 
-    /// Removes the bytes of a `deleting` row, and leaves the tombstone. It is safe to repeat, and any server may do it.
-    /// While a download holds a lease, the bytes stay, and the row with its charge. Returns `false` for that, or if another
-    /// server was faster.
+    /// Removes the bytes of a `deleting` row, and leaves the tombstone. It is safe to repeat.
+    /// While a download is in flight, the bytes stay, and the row with its charge. Returns `false` for that, or if there was
+    /// nothing to finish.
     pub(super) async fn finish_deletion(&self, id: ResourceId) -> Result<bool, AccessError> {
-        if self.ledger.is_downloading(id).await? {
+        if self.transfers.is_downloading(id) {
             return Ok(false);
         }
         self.storage.blobs.delete(BlobKey::of(id)).await?;
-        Ok(self.ledger.finish_deletion(id).await?)
+        let is_finished = self.ledger.finish_deletion(id).await?;
+        self.transfers.deletion_finished(id);
+        Ok(is_finished)
     }
 
     /// Finishes a deletion once the downloads that are in flight have ended, or have had their time.

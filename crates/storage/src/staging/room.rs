@@ -1,7 +1,6 @@
 //! Room for an upload: its charges in the ledger, a place at this server, and free disk space.
 
 use super::capacity::{Beginning, Hold, NoRoom};
-use super::lease::Lease;
 use super::upload::Late;
 use super::{Parts, UploadError};
 use crate::ledger::{Account, Charge, LedgerError, PendingResource};
@@ -14,77 +13,54 @@ impl Parts {
         &self,
         beginning: &Beginning,
         pending: &PendingResource,
-        lease: &Lease,
     ) -> Result<Hold, UploadError> {
         let free = self.free_on_disk().await?;
         let bytes = beginning.announced.unwrap_or(0);
         let charges = self.charges(beginning.holder.as_ref(), bytes, free).await?;
-        let hold = self.capacity.begin(beginning.clone(), free)?;
-        match self.ledger.begin(pending.clone(), lease.id(), &charges).await {
-            Ok(()) => {
-                lease.taken();
-                Ok(hold)
+        let hold = self.capacity.begin(beginning.clone(), free)?.charged_in(&self.ledger);
+        self.own_uploads().insert(beginning.id);
+        match self.ledger.begin(pending.clone(), &charges).await {
+            Ok(()) => Ok(hold),
+            Err(LedgerError::NoRoom(shortage)) => {
+                self.own_uploads().remove(&beginning.id);
+                Err(NoRoom::from(shortage).into())
             }
-            Err(LedgerError::NoRoom(shortage)) => Err(NoRoom::from(shortage).into()),
             Err(error) => {
                 // The row may have been written although the ledger returned an error.
-                self.abandon(beginning.id, lease.authority(), Late::Never).await;
+                self.abandon(beginning.id, Late::Never).await;
                 Err(error.into())
             }
         }
     }
 
     /// Promises `step` bytes more. If that is too much, promises only `at_least`, the bytes that have arrived.
-    pub(super) async fn grow(
-        &self,
-        hold: &Hold,
-        lease: &Lease,
-        step: u64,
-        at_least: u64,
-    ) -> Result<(), UploadError> {
+    pub(super) async fn grow(&self, hold: &Hold, step: u64, at_least: u64) -> Result<(), UploadError> {
         let free = self.free_on_disk().await?;
-        match self.grow_by(hold, lease, step, free).await {
-            Err(UploadError::NoRoom(_)) => self.grow_by(hold, lease, at_least, free).await,
+        match self.grow_by(hold, step, free).await {
+            Err(UploadError::NoRoom(_)) => self.grow_by(hold, at_least, free).await,
             grown => grown,
         }
     }
 
-    async fn grow_by(
-        &self,
-        hold: &Hold,
-        lease: &Lease,
-        bytes: u64,
-        free_on_disk: Option<u64>,
-    ) -> Result<(), UploadError> {
-        self.recharge(hold, lease, hold.reserved() + bytes, free_on_disk).await?;
+    async fn grow_by(&self, hold: &Hold, bytes: u64, free_on_disk: Option<u64>) -> Result<(), UploadError> {
+        self.recharge(hold, hold.reserved() + bytes, free_on_disk).await?;
         let grown = hold.grow(bytes, free_on_disk);
         if grown.is_err() {
             // The disk has too little room, so the charge goes back to what it was.
-            self.recharge(hold, lease, hold.reserved(), free_on_disk).await?;
+            self.recharge(hold, hold.reserved(), free_on_disk).await?;
         }
         Ok(grown?)
     }
 
-    async fn recharge(
-        &self,
-        hold: &Hold,
-        lease: &Lease,
-        bytes: u64,
-        free_on_disk: Option<u64>,
-    ) -> Result<(), UploadError> {
+    async fn recharge(&self, hold: &Hold, bytes: u64, free_on_disk: Option<u64>) -> Result<(), UploadError> {
         let charges = self.charges(hold.holder().as_ref(), bytes, free_on_disk).await?;
-        Ok(self.ledger.charge(hold.id(), lease.id(), &charges).await?)
+        Ok(self.ledger.charge(hold.id(), &charges).await?)
     }
 
-    pub(super) async fn pass_to(
-        &self,
-        hold: &Hold,
-        lease: &Lease,
-        holder: &Holder,
-    ) -> Result<(), UploadError> {
+    pub(super) async fn pass_to(&self, hold: &Hold, holder: &Holder) -> Result<(), UploadError> {
         let free = self.free_on_disk().await?;
         let before = hold.pass_to(Some(holder.clone()))?;
-        let outcome = self.recharge(hold, lease, hold.reserved(), free).await;
+        let outcome = self.recharge(hold, hold.reserved(), free).await;
         if outcome.is_err() {
             // The upload counted for this holder before, so its place is still there.
             let _ = hold.pass_to(before);

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::upload::Late;
-use super::{AccessError, Parts};
-use crate::ledger::{Authority, Epoch, Rowless, Stray};
+use super::{AccessError, Authority, Parts};
+use crate::ledger::{Rowless, Stray};
 use crate::store::BlobFacts;
 use cloakroom_core::clock::Readings;
 use cloakroom_core::resource::BlobKey;
@@ -35,7 +35,7 @@ pub(super) struct Found {
 
 impl Parts {
     /// Removes bytes that were never acknowledged, and bytes of tombstones. Notes strays. Returns how many were removed.
-    pub(super) async fn sort_out(&self, found: Found, term: Epoch) -> Result<u64, AccessError> {
+    pub(super) async fn sort_out(&self, found: Found) -> Result<u64, AccessError> {
         let Found { arriving, committed } = found;
         let (seen_at, sizes) = (self.clock.now(), BTreeMap::from_iter(committed));
         let keys: BTreeSet<BlobKey> = arriving.into_iter().chain(sizes.keys().copied()).collect();
@@ -51,7 +51,7 @@ impl Parts {
         }
         let mut removed = 0;
         for (key, has_ended) in left_over {
-            match self.remove_unknown(key, has_ended, term).await {
+            match self.remove_unknown(key, has_ended).await {
                 Ok(is_removed) => removed += u64::from(is_removed),
                 Err(error) if error.is_of_one() => tell_of_failure(key, &error),
                 Err(error) => return Err(error),
@@ -95,7 +95,7 @@ impl Parts {
 
     /// Removes the strays whose time has come. Returns how many. As long as a row has a damaged id, a stray may be its
     /// bundle, and only an admin may have it removed.
-    pub(super) async fn remove_strays(&self, go: StraysGo, term: Epoch) -> Result<u64, AccessError> {
+    pub(super) async fn remove_strays(&self, go: StraysGo) -> Result<u64, AccessError> {
         if self.ledger.taken().await?.strays.resources == 0 {
             return Ok(0);
         }
@@ -104,7 +104,7 @@ impl Parts {
         }
         let (now, mut removed) = (self.readings(), Vec::new());
         for stray in self.ledger.strays().await? {
-            match self.remove_if_due(&stray, go, &now, term).await {
+            match self.remove_if_due(&stray, go, &now).await {
                 Ok(true) => removed.push(stray.key),
                 Ok(false) => {}
                 Err(error) if error.is_of_one() => tell_of_failure(stray.key, &error),
@@ -121,18 +121,12 @@ impl Parts {
         Ok(self.storage.blobs.facts(key).await?)
     }
 
-    async fn remove_if_due(
-        &self,
-        stray: &Stray,
-        go: StraysGo,
-        now: &Readings,
-        term: Epoch,
-    ) -> Result<bool, AccessError> {
+    async fn remove_if_due(&self, stray: &Stray, go: StraysGo, now: &Readings) -> Result<bool, AccessError> {
         if !self.is_due(stray, go, now).await? {
             return Ok(false);
         }
         match self.ledger.without_row(&[stray.key]).await?.first() {
-            Some(Rowless { has_ended, .. }) => self.remove_unknown(stray.key, *has_ended, term).await,
+            Some(Rowless { has_ended, .. }) => self.remove_unknown(stray.key, *has_ended).await,
             // The next listing takes it off the table.
             None => Ok(false),
         }
@@ -148,16 +142,19 @@ impl Parts {
     }
 
     /// Removes bytes that have no row. Returns `false` if they stay for now.
-    async fn remove_unknown(&self, key: BlobKey, has_ended: bool, term: Epoch) -> Result<bool, AccessError> {
-        let (id, by) = (key.resource(), Authority::Cleaner(term));
-        if !self.may_remove(by).await? {
+    async fn remove_unknown(&self, key: BlobKey, has_ended: bool) -> Result<bool, AccessError> {
+        let id = key.resource();
+        if !self.may_remove(Authority::Sweep).await? {
+            return Ok(false);
+        }
+        if self.capacity.is_in_flight(id) {
             return Ok(false);
         }
         let is_removed = if has_ended {
             self.storage.blobs.abort(key, None).await?;
             true
         } else {
-            self.remove_unacknowledged(id, by, Late::Never).await?
+            self.remove_unacknowledged(id, Late::Never).await?
         };
         if is_removed {
             tracing::warn!(resource_id = %id, "removed bytes that the ledger does not know");

@@ -1,4 +1,5 @@
-//! The downloads that this process is sending. The cleaner leaves their resources alone, and limits apply to them.
+//! The downloads that this process is sending, and the resources that take no more of them. Whether a resource may still be
+//! downloaded is decided here, under one lock and before the ledger is asked to delete it: `open → closing → closed`.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -25,6 +26,8 @@ struct InFlight {
     by_resource: HashMap<ResourceId, Readers>,
     /// Empty if there are no shares.
     by_holder: HashMap<Holder, usize>,
+    /// The resources that are not open.
+    closing: HashMap<ResourceId, Closing>,
 }
 
 /// The downloads of one resource.
@@ -39,6 +42,35 @@ struct Readers {
     closed: CancellationToken,
 }
 
+#[derive(Debug)]
+enum Closing {
+    /// The ledger is asked. Cancelled when it has answered.
+    Asked(CancellationToken),
+    /// The ledger was asked, and it is not known what it has written.
+    Unknown,
+    /// The deletion is written, and the bytes are not removed yet.
+    Closed,
+}
+
+/// What a resource lets its caller do.
+pub(super) enum Gate<T> {
+    /// It is open.
+    Open(T),
+    /// Its deletion is being decided. Cancelled when that is over.
+    Closing(CancellationToken),
+    /// The row must say what became of an earlier decision.
+    Unknown(Decision),
+    /// It is deleted.
+    Closed,
+}
+
+/// The right to say whether a resource is deleted. If it is dropped without a word, the row must say it.
+#[derive(Debug)]
+pub(super) struct Decision {
+    transfers: Arc<Transfers>,
+    id: ResourceId,
+}
+
 impl Transfers {
     pub(super) fn new(limits: Limits) -> Self {
         Self { limits, in_flight: Mutex::default() }
@@ -48,12 +80,15 @@ impl Transfers {
     pub(super) fn begin_download(
         self: &Arc<Self>,
         id: ResourceId,
-        holder: Holder,
-    ) -> Result<Transfer, AccessError> {
+        holder: &Holder,
+    ) -> Result<Gate<Transfer>, AccessError> {
         let most = self.limits.max_concurrent_downloads;
         let holder = self.limits.share.map(|_| holder);
         let mut in_flight = self.lock();
-        if let (Some(share), Some(holder)) = (self.limits.share, &holder) {
+        if let Some(closing) = in_flight.closing.get_mut(&id) {
+            return Ok(closing.gate(self, id));
+        }
+        if let (Some(share), Some(holder)) = (self.limits.share, holder) {
             let limit = share.of(most as u64);
             if in_flight.by_holder.get(holder).copied().unwrap_or(0) as u64 >= limit {
                 return Err(AccessError::TooManyDownloadsOf { holder: holder.clone(), limit });
@@ -64,10 +99,44 @@ impl Transfers {
         }
         in_flight.downloads += 1;
         in_flight.by_resource.entry(id).or_default().count += 1;
-        if let Some(holder) = &holder {
+        if let Some(holder) = holder {
             *in_flight.by_holder.entry(holder.clone()).or_default() += 1;
         }
-        Ok(Transfer { transfers: Arc::clone(self), id, holder })
+        Ok(Gate::Open(Transfer { transfers: Arc::clone(self), id, holder: holder.cloned() }))
+    }
+
+    /// Closes a resource before the ledger is asked to delete it. `None` if a download is in flight, unless it is deleted
+    /// `even_if_downloading`.
+    pub(super) fn begin_deletion(
+        self: &Arc<Self>,
+        id: ResourceId,
+        even_if_downloading: bool,
+    ) -> Gate<Option<Decision>> {
+        let mut in_flight = self.lock();
+        if let Some(closing) = in_flight.closing.get_mut(&id) {
+            return closing.gate(self, id);
+        }
+        if !even_if_downloading && in_flight.by_resource.contains_key(&id) {
+            return Gate::Open(None);
+        }
+        in_flight.closing.insert(id, Closing::Asked(CancellationToken::new()));
+        Gate::Open(Some(Decision { transfers: Arc::clone(self), id }))
+    }
+
+    /// Forgets a resource whose deletion is finished: its row tells that it is gone.
+    pub(super) fn deletion_finished(&self, id: ResourceId) {
+        self.decided(id, None);
+    }
+
+    fn decided(&self, id: ResourceId, closing: Option<Closing>) {
+        let mut in_flight = self.lock();
+        let before = match closing {
+            Some(closing) => in_flight.closing.insert(id, closing),
+            None => in_flight.closing.remove(&id),
+        };
+        if let Some(Closing::Asked(answered)) = before {
+            answered.cancel();
+        }
     }
 
     /// Waits until no download of this resource is in flight. Cuts them off after `patience`.
@@ -117,6 +186,44 @@ impl Transfers {
 
     fn lock(&self) -> MutexGuard<'_, InFlight> {
         self.in_flight.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Closing {
+    /// The caller of an unknown one gets the decision, and the next callers wait for it.
+    fn gate<T>(&mut self, transfers: &Arc<Transfers>, id: ResourceId) -> Gate<T> {
+        match self {
+            Self::Asked(answered) => Gate::Closing(answered.clone()),
+            Self::Closed => Gate::Closed,
+            Self::Unknown => {
+                *self = Self::Asked(CancellationToken::new());
+                Gate::Unknown(Decision { transfers: Arc::clone(transfers), id })
+            }
+        }
+    }
+}
+
+impl Decision {
+    /// The resource that is decided about.
+    pub(super) fn id(&self) -> ResourceId {
+        self.id
+    }
+
+    /// Ends it: the resource is deleted, or stays.
+    pub(super) fn is(self, deleted: bool) {
+        self.transfers.decided(self.id, deleted.then_some(Closing::Closed));
+    }
+}
+
+impl Drop for Decision {
+    fn drop(&mut self) {
+        let mut in_flight = self.transfers.lock();
+        if let Some(closing) = in_flight.closing.get_mut(&self.id)
+            && let Closing::Asked(answered) = closing
+        {
+            answered.cancel();
+            *closing = Closing::Unknown;
+        }
     }
 }
 

@@ -7,19 +7,17 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
-use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use super::capacity::{Beginning, Hold};
 use super::counted::CountedWriter;
-use super::lease::Lease;
 use super::{AccessError, Parts, Staging, UploadError};
-use crate::ledger::{Abandoned, Authority, Completion, PendingResource};
+use crate::ledger::{Abandoned, Completion, LedgerError, PendingResource};
 use crate::store::{Begun, StoreError};
 use cloakroom_core::client::Client;
 use cloakroom_core::metrics::UploadMeasurement;
 use cloakroom_core::resource::{
-    BlobKey, Bundle, FileName, Holder, Lifetime, Owner, ResourceId, ResourceSecret,
+    BlobKey, Bundle, FileName, Holder, Lifetime, Owner, ResourceId, ResourceSecret, UploadHandle,
 };
 use cloakroom_core::text::chain;
 
@@ -71,7 +69,6 @@ pub struct Upload {
     secret: ResourceSecret,
     announced_bytes: Option<u64>,
     received_bytes: u64,
-    lost: CancellationToken,
     /// Taken out when the upload is finished or abandoned.
     progress: Option<Progress>,
 }
@@ -87,8 +84,6 @@ pub(super) enum Late {
 
 struct Progress {
     writer: CountedWriter,
-    /// Dropped before the place: an upload that takes the place needs the room as well.
-    lease: Lease,
     hold: Hold,
 }
 
@@ -117,9 +112,8 @@ impl Staging {
         // `Upload` is then dropped at once, which does that.
         let begun = async move {
             let progress = parts.begin(&beginning, &pending, &client).await?;
-            let lost = progress.lease.lost();
             let progress = Some(progress);
-            Ok(Upload { parts, id, secret, announced_bytes, received_bytes: 0, lost, progress })
+            Ok(Upload { parts, id, secret, announced_bytes, received_bytes: 0, progress })
         };
         let work = background.spawn(begun.in_current_span());
         work.await.map_err(|_| UploadError::Store(StoreError::Stopping))?
@@ -137,16 +131,10 @@ impl Upload {
         self.received_bytes
     }
 
-    /// Waits until another server has given the upload up, which normally never happens.
-    pub async fn ended(&mut self) -> UploadError {
-        self.lost.cancelled().await;
-        UploadError::Abandoned
-    }
-
     /// Makes the upload count for another holder, which was not known when the upload began.
     pub async fn pass_to(&mut self, holder: &Holder) -> Result<(), UploadError> {
-        let Some(Progress { hold, lease, .. }) = &self.progress else { return Ok(()) };
-        if self.parts.capacity.has_shares() { self.parts.pass_to(hold, lease, holder).await } else { Ok(()) }
+        let Some(Progress { hold, .. }) = &self.progress else { return Ok(()) };
+        if self.parts.capacity.has_shares() { self.parts.pass_to(hold, holder).await } else { Ok(()) }
     }
 
     /// Takes the next bytes, as far as the limits allow.
@@ -157,11 +145,9 @@ impl Upload {
         let missing = progress.hold.missing_for(length);
         if missing > 0 {
             let step = missing.min(self.parts.capacity.max_resource_size() - self.received_bytes);
-            self.parts.grow(&progress.hold, &progress.lease, step, length).await?;
+            self.parts.grow(&progress.hold, step, length).await?;
         }
-        if let Err(error) = progress.writer.write(bytes).await {
-            return Err(progress.lease.why(error).await);
-        }
+        progress.writer.write(bytes).await?;
         progress.hold.written(length);
         self.received_bytes += length;
         self.parts.metrics.upload_received(length);
@@ -191,9 +177,9 @@ impl Upload {
 
     /// Gives the upload up, and waits until nothing of it is left, unless that takes long.
     pub async fn abandon(mut self) {
-        if let Some(Progress { writer, hold, lease }) = self.progress.take() {
+        if let Some(Progress { writer, hold }) = self.progress.take() {
             drop(writer);
-            not_long(self.parts.clean_up(self.id, lease, hold, Late::Never)).await;
+            not_long(self.parts.clean_up(self.id, hold, Late::Never)).await;
         }
     }
 }
@@ -201,10 +187,10 @@ impl Upload {
 /// The client went away, so the upload is cleaned up in the background.
 impl Drop for Upload {
     fn drop(&mut self) {
-        let Some(Progress { writer, hold, lease }) = self.progress.take() else { return };
+        let Some(Progress { writer, hold }) = self.progress.take() else { return };
         drop(writer);
         if tokio::runtime::Handle::try_current().is_ok() {
-            self.parts.clean_up(self.id, lease, hold, Late::Never);
+            self.parts.clean_up(self.id, hold, Late::Never);
         }
     }
 }
@@ -221,16 +207,16 @@ struct Acknowledgement {
 
 impl Acknowledgement {
     async fn run(self, progress: Progress) -> Result<Staged, UploadError> {
-        let Progress { writer, hold, lease } = progress;
+        let Progress { writer, hold } = progress;
         let mut late = Late::Never;
-        match self.store(writer, &lease, &mut late).await {
+        match self.store(writer, &hold, &mut late).await {
             Ok(staged) => {
-                drop((lease, hold));
+                drop(hold);
                 self.measured.stored();
                 Ok(staged)
             }
             Err(error) => {
-                not_long(self.parts.clean_up(self.id, lease, hold, late)).await;
+                not_long(self.parts.clean_up(self.id, hold, late)).await;
                 Err(error)
             }
         }
@@ -240,7 +226,7 @@ impl Acknowledgement {
     async fn store(
         &self,
         writer: CountedWriter,
-        lease: &Lease,
+        hold: &Hold,
         late: &mut Late,
     ) -> Result<Staged, UploadError> {
         let bundle = writer.bundle();
@@ -254,12 +240,15 @@ impl Acknowledgement {
             if matches!(error, StoreError::Unavailable(_)) {
                 *late = Late::Maybe;
             }
-            return Err(lease.why(error).await);
+            return Err(error.into());
+        }
+        if !hold.begin_completion() {
+            return Err(UploadError::Abandoned);
         }
         let created_at = self.parts.clock.now();
         let Terms { owner, lifetime, .. } = self.terms.clone();
         let completion = Completion { id: self.id, owner, bundle, lifetime, created_at };
-        self.parts.ledger.complete(completion, lease.id()).await?;
+        self.parts.ledger.complete(completion).await?;
         self.parts.own_uploads().remove(&self.id);
         let expires_at = lifetime.expiry_if_unused(created_at);
         Ok(Staged { id: self.id, secret: self.secret.clone(), bundle, created_at, expires_at })
@@ -279,13 +268,12 @@ impl Parts {
         pending: &PendingResource,
         client: &Client,
     ) -> Result<Progress, UploadError> {
-        let (id, lease) = (beginning.id, self.leases.new_lease());
-        let hold = self.begin_row(beginning, pending, &lease).await?;
-        self.own_uploads().insert(id);
-        match self.begin_blob(BlobKey::of(id), beginning.announced, client, &lease).await {
-            Ok(writer) => Ok(Progress { writer, lease, hold }),
+        let id = beginning.id;
+        let hold = self.begin_row(beginning, pending).await?;
+        match self.begin_blob(BlobKey::of(id), beginning.announced, client, &hold).await {
+            Ok(writer) => Ok(Progress { writer, hold }),
             Err(error) => {
-                not_long(self.clean_up(id, lease, hold, Late::Never)).await;
+                not_long(self.clean_up(id, hold, Late::Never)).await;
                 Err(error)
             }
         }
@@ -296,12 +284,12 @@ impl Parts {
         key: BlobKey,
         length: Option<u64>,
         client: &Client,
-        lease: &Lease,
+        hold: &Hold,
     ) -> Result<CountedWriter, UploadError> {
         let (id, blobs) = (key.resource(), &self.storage.blobs);
         let Begun { writer, handle } = blobs.begin(key, length, client).await?;
         if let Some(handle) = handle
-            && let Err(error) = self.ledger.note_handle(id, lease.id(), handle.clone()).await
+            && let Err(error) = self.note_handle(hold, handle.clone()).await
         {
             // No other part knows the handle, so the upload must be aborted here.
             drop(writer);
@@ -313,35 +301,43 @@ impl Parts {
         Ok(CountedWriter::new(writer, self.turns.clone(), client.clone()))
     }
 
-    /// Begins to remove what is left of an upload that failed.
-    fn clean_up(self: &Arc<Self>, id: ResourceId, lease: Lease, hold: Hold, late: Late) -> JoinHandle<()> {
+    /// A handle that comes too late would be of no use to who gave the upload up.
+    async fn note_handle(&self, hold: &Hold, handle: UploadHandle) -> Result<(), LedgerError> {
+        let id = hold.id();
+        if hold.is_given_up() {
+            return Err(LedgerError::Abandoned { id });
+        }
+        self.ledger.note_handle(id, handle).await
+    }
+
+    /// Begins to remove what is left of an upload that failed. It is in flight until that has ended, so no sweep does the
+    /// same.
+    fn clean_up(self: &Arc<Self>, id: ResourceId, hold: Hold, late: Late) -> JoinHandle<()> {
+        hold.give_up();
         let parts = Arc::clone(self);
         let removed = async move {
-            parts.abandon(id, lease.authority(), late).await;
-            drop((lease, hold));
+            parts.abandon(id, late).await;
+            drop(hold);
         };
         self.background.spawn(removed.in_current_span())
     }
 
-    /// Removes bytes and row of an upload that was not acknowledged, if `by` may do that. If it fails, the next sweep
-    /// tries again. Returns `false` if it failed, or if the upload is still in flight.
-    pub(super) async fn abandon(&self, id: ResourceId, by: Authority, late: Late) -> bool {
-        self.remove_unacknowledged(id, by, late).await.unwrap_or_else(|error| {
+    /// Removes bytes and row of an upload that was not acknowledged. If it fails, the next sweep tries again.
+    pub(super) async fn abandon(&self, id: ResourceId, late: Late) {
+        if let Err(error) = self.remove_unacknowledged(id, late).await {
             tell_of_broken_upload(id, &error);
-            false
-        })
+        }
     }
 
-    /// Gives the upload up first, so that it can no longer be acknowledged, and only then removes its bytes. No step
+    /// Removes the bytes of an upload that nothing can complete any more: it was given up, or is not in flight. No step
     /// before that needs disk space, so this makes room on a full disk. If the commit succeeded but its answer got
-    /// lost, the upload is acknowledged: it cannot be abandoned, and keeps its bytes.
+    /// lost, the upload is acknowledged: it cannot be abandoned, and keeps its bytes. Returns `false` for that.
     pub(super) async fn remove_unacknowledged(
         &self,
         id: ResourceId,
-        by: Authority,
         late: Late,
     ) -> Result<bool, AccessError> {
-        let Some(abandoned) = self.ledger.abandon(id, by).await? else { return Ok(false) };
+        let Some(abandoned) = self.ledger.abandon(id).await? else { return Ok(false) };
         self.remove_abandoned(id, &abandoned, late).await?;
         Ok(true)
     }

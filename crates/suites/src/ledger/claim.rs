@@ -1,9 +1,8 @@
 //! The claim in a ledger, and the count of its changes.
 
-use cloakroom_storage::ledger::Authority;
 use cloakroom_storage::stamp::{Claim, ClaimState, Installation, Stamp};
 
-use super::rows::{at, deleting, lease_of, new_id, open, pending};
+use super::rows::{at, deleting, new_id, open, pending};
 use crate::ledgers::LedgerData;
 use crate::{Rule, rules};
 
@@ -36,9 +35,9 @@ async fn each_change_is_counted_and_a_claim_is_none(data: &LedgerData) {
         before = now;
     };
     let id = new_id();
-    ledger.begin(pending(id), lease_of(id), &[]).await.unwrap();
+    ledger.begin(pending(id), &[]).await.unwrap();
     has_changed("an upload", true).await;
-    ledger.abandon(id, Authority::Uploader(lease_of(id))).await.unwrap().unwrap();
+    ledger.abandon(id).await.unwrap().unwrap();
     ledger.finish_abandoned(id, None).await.unwrap();
     has_changed("the end of an upload", true).await;
     ledger.write_claim(claim(1, ClaimState::Made)).await.unwrap();

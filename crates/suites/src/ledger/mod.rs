@@ -1,7 +1,6 @@
 //! Every sentence of the documentation of `Ledger`.
 
 mod claim;
-mod leases;
 mod rooms;
 pub mod rows;
 mod states;
@@ -10,5 +9,4 @@ mod without_row;
 use crate::Rule;
 use crate::ledgers::LedgerData;
 
-pub const RULES: [&[Rule<LedgerData>]; 5] =
-    [states::RULES, leases::RULES, rooms::RULES, claim::RULES, without_row::RULES];
+pub const RULES: [&[Rule<LedgerData>]; 4] = [states::RULES, rooms::RULES, claim::RULES, without_row::RULES];

@@ -2,11 +2,10 @@
 
 use cloakroom_core::resource::{BlobKey, Bundle, DeletionReason, Holder, Owner, OwnerKind, ResourceId};
 use cloakroom_storage::ledger::{
-    Account, Authority, Charge, Completion, Condition, Deletion, LeaseId, LedgerError, Shortage, Stored,
-    Stray, Taken,
+    Account, Charge, Completion, Condition, Deletion, LedgerError, Shortage, Stored, Stray, Taken,
 };
 
-use super::rows::{AnyLedger, at, completion, new_id, new_lease, pending};
+use super::rows::{AnyLedger, at, completion, new_id, pending};
 use crate::ledgers::LedgerData;
 use crate::{Rule, rules};
 
@@ -42,30 +41,30 @@ fn bytes_of(namespace: &str, amount: u64, limit: u64) -> Charge {
     Charge { account: Account::BytesOf(Holder::namespace(namespace)), amount, limit: Some(limit) }
 }
 
-async fn upload(ledger: &AnyLedger, charges: &[Charge]) -> Result<(ResourceId, LeaseId), Shortage> {
-    let (id, lease) = (new_id(), new_lease());
-    match ledger.begin(pending(id), lease, charges).await {
+async fn upload(ledger: &AnyLedger, charges: &[Charge]) -> Result<ResourceId, Shortage> {
+    let id = new_id();
+    match ledger.begin(pending(id), charges).await {
         Err(LedgerError::NoRoom(shortage)) => Err(shortage),
-        begun => Ok(begun.map(|()| (id, lease)).unwrap()),
+        begun => Ok(begun.map(|()| id).unwrap()),
     }
 }
 
-async fn complete(ledger: &AnyLedger, (id, lease): (ResourceId, LeaseId), namespace: &str, size_bytes: u64) {
+async fn complete(ledger: &AnyLedger, id: ResourceId, namespace: &str, size_bytes: u64) {
     let owner = Owner::new(OwnerKind::default(), namespace, [], Some("driver")).unwrap();
     let bundle = Bundle { size_bytes, sha256: [7; 32] };
-    ledger.complete(Completion { owner, bundle, ..completion(id) }, lease).await.unwrap();
+    ledger.complete(Completion { owner, bundle, ..completion(id) }).await.unwrap();
 }
 
 async fn stored(ledger: &AnyLedger, namespace: &str, size_bytes: u64) -> ResourceId {
     let upload = upload(ledger, &[]).await.unwrap();
     complete(ledger, upload, namespace, size_bytes).await;
-    upload.0
+    upload
 }
 
 async fn delete(ledger: &AnyLedger, id: ResourceId) {
     let at = completion(id).created_at;
     let deletion = Deletion { id, reason: DeletionReason::Released, at, condition: Condition::Always };
-    assert!(ledger.mark_deleting(deletion, Authority::Ticket).await.unwrap());
+    assert!(ledger.mark_deleting(deletion).await.unwrap());
 }
 
 async fn taken(ledger: &AnyLedger) -> (u64, u64) {
@@ -99,20 +98,17 @@ async fn what_does_not_fit_changes_nothing_and_the_first_that_has_too_little_is_
 
 async fn an_upload_is_charged_anew_in_place_of_what_it_was(data: &LedgerData) {
     let ledger = open(data).await;
-    let (id, lease) = upload(&ledger, &[bytes_of("user", 60, 100), bytes(60, 100)]).await.unwrap();
-    let too_much = ledger.charge(id, lease, &[bytes_of("a", 101, 200), bytes(101, 100)]).await;
+    let id = upload(&ledger, &[bytes_of("user", 60, 100), bytes(60, 100)]).await.unwrap();
+    let too_much = ledger.charge(id, &[bytes_of("a", 101, 200), bytes(101, 100)]).await;
     let Err(LedgerError::NoRoom(shortage)) = too_much else { panic!("{too_much:?}") };
     assert_eq!(shortage.taken, 0, "without what it has itself");
     assert_eq!(taken(&ledger).await.1, 60);
-    ledger.charge(id, lease, &[bytes_of("a", 100, 100), bytes(100, 100)]).await.unwrap();
+    ledger.charge(id, &[bytes_of("a", 100, 100), bytes(100, 100)]).await.unwrap();
     assert_eq!(taken(&ledger).await.1, 100);
     let other = upload(&ledger, &[bytes_of("a", 1, 100)]).await.unwrap_err();
     assert_eq!(other.taken, 100);
     upload(&ledger, &[bytes_of("user", 100, 100)]).await.unwrap();
     assert_eq!(ledger.charged(&Account::Bytes).await.unwrap(), 100);
-    ledger.abandon(id, Authority::Uploader(lease)).await.unwrap();
-    let late = ledger.charge(id, lease, &[]).await;
-    assert!(matches!(late, Err(LedgerError::Abandoned { .. })));
 }
 
 async fn an_upload_that_does_not_fit_leaves_no_row(data: &LedgerData) {
@@ -124,13 +120,13 @@ async fn an_upload_that_does_not_fit_leaves_no_row(data: &LedgerData) {
 async fn an_upload_that_ends_gives_its_room_back(data: &LedgerData) {
     let ledger = open(data).await;
     let all = [bytes(100, 100)];
-    let (_, lease) = upload(&ledger, &all).await.unwrap();
-    ledger.let_go(lease);
-    let (id, lease) = upload(&ledger, &all).await.unwrap();
-    assert!(ledger.abandon(id, Authority::Uploader(lease)).await.unwrap().is_some());
+    let id = upload(&ledger, &all).await.unwrap();
+    ledger.let_go(id);
+    let id = upload(&ledger, &all).await.unwrap();
+    assert!(ledger.abandon(id).await.unwrap().is_some());
     assert_eq!(taken(&ledger).await.1, 100, "its bytes are still there");
     ledger.finish_abandoned(id, None).await.unwrap();
-    ledger.let_go(lease);
+    ledger.let_go(id);
     assert_eq!(taken(&ledger).await, (0, 0));
 }
 
@@ -150,8 +146,8 @@ async fn a_row_that_is_discarded_gives_its_room_back(data: &LedgerData) {
     let ledger = open(data).await;
     let id = stored(&ledger, "a", 50).await;
     stored(&ledger, "b", 60).await;
-    assert!(ledger.discard(id, Authority::Admin).await.unwrap());
-    assert!(!ledger.discard(id, Authority::Admin).await.unwrap());
+    assert!(ledger.discard(id).await.unwrap());
+    assert!(!ledger.discard(id).await.unwrap());
     assert_eq!(taken(&ledger).await, (1, 60));
 }
 
@@ -161,8 +157,8 @@ async fn what_is_complete_is_charged_what_it_has(data: &LedgerData) {
     complete(&ledger, promised, "a", 50).await;
     let Taken { bytes: all, most_bytes, stored_bytes, .. } = ledger.taken().await.unwrap();
     assert_eq!((all, most_bytes, stored_bytes), (50, 50, 50));
-    // Its lease has ended, and gives nothing back.
-    ledger.let_go(promised.1);
+    // Its charges have ended, and give nothing back.
+    ledger.let_go(promised);
     assert_eq!(taken(&ledger).await, (1, 50));
 }
 
@@ -186,11 +182,11 @@ async fn a_holder_has_its_share_of_the_room_and_others_theirs(data: &LedgerData)
     let refused = upload(&ledger, &charges("greedy")).await.unwrap_err();
     assert_eq!((refused.account, refused.taken), (Account::BytesOf(Holder::namespace("greedy")), 100));
     upload(&ledger, &charges("honest")).await.unwrap();
-    ledger.let_go(second.1);
+    ledger.let_go(second);
     upload(&ledger, &charges("greedy")).await.unwrap();
-    delete(&ledger, first.0).await;
+    delete(&ledger, first).await;
     assert!(upload(&ledger, &charges("greedy")).await.is_err());
-    ledger.finish_deletion(first.0).await.unwrap();
+    ledger.finish_deletion(first).await.unwrap();
     upload(&ledger, &charges("greedy")).await.unwrap();
 }
 

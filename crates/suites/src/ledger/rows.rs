@@ -6,12 +6,8 @@ use std::time::Duration;
 use cloakroom_core::resource::{
     Bundle, DeletionReason, FileName, Lifetime, Owner, OwnerKind, Resource, ResourceId, ResourceSecret, State,
 };
-use cloakroom_storage::ledger::{
-    Authority, Completion, Condition, Deletion, LeaseId, Ledger, PendingResource,
-};
+use cloakroom_storage::ledger::{Completion, Condition, Deletion, Ledger, PendingResource};
 use jiff::Timestamp;
-use rand::SeedableRng as _;
-use rand::rngs::StdRng;
 
 use crate::ledgers::LedgerData;
 
@@ -53,20 +49,14 @@ pub fn completion(id: ResourceId) -> Completion {
     }
 }
 
-/// Another one for each resource.
-pub fn lease_of(id: ResourceId) -> LeaseId {
-    let seed = id.to_string().bytes().fold(0, |seed, byte| seed * 31 % (1 << 40) + u64::from(byte));
-    LeaseId::generate(&mut StdRng::seed_from_u64(seed))
-}
-
 pub async fn begin(ledger: &AnyLedger, id: ResourceId) {
-    ledger.begin(pending(id), lease_of(id), &[]).await.unwrap();
+    ledger.begin(pending(id), &[]).await.unwrap();
 }
 
 pub async fn ready(ledger: &AnyLedger) -> ResourceId {
     let id = new_id();
     begin(ledger, id).await;
-    ledger.complete(completion(id), lease_of(id)).await.unwrap();
+    ledger.complete(completion(id)).await.unwrap();
     id
 }
 
@@ -76,7 +66,7 @@ pub fn deletion(id: ResourceId, condition: Condition) -> Deletion {
 
 pub async fn deleting(ledger: &AnyLedger) -> ResourceId {
     let id = ready(ledger).await;
-    assert!(ledger.mark_deleting(deletion(id, Condition::Always), Authority::Ticket).await.unwrap());
+    assert!(ledger.mark_deleting(deletion(id, Condition::Always)).await.unwrap());
     id
 }
 
@@ -92,8 +82,4 @@ pub fn is_used(row: &Resource) -> bool {
 
 pub async fn state(ledger: &AnyLedger, id: ResourceId) -> Option<State> {
     ledger.find(id).await.unwrap().map(|resource| resource.state())
-}
-
-pub fn new_lease() -> LeaseId {
-    LeaseId::generate(&mut rand::rng())
 }

@@ -9,14 +9,13 @@ use cloakroom_core::resource::{
     ResourceSecret, State, StateData, Tombstone, UploadHandle,
 };
 use cloakroom_storage::ledger::{
-    Abandoned, Authority, Completion, Condition, Deletion, LedgerError, Observation, OwnerMemory, Stored,
-    WatchScope,
+    Abandoned, Completion, Condition, Deletion, LedgerError, Observation, OwnerMemory, Stored, WatchScope,
 };
 use futures_util::future::join_all;
 
 use super::rows::{
-    AnyLedger, at, begin, completion, deleted, deleting, deletion, is_used, lease_of, new_id, open, pending,
-    ready, state,
+    AnyLedger, at, begin, completion, deleted, deleting, deletion, is_used, new_id, open, pending, ready,
+    state,
 };
 use crate::ledgers::LedgerData;
 use crate::{Rule, rules};
@@ -58,7 +57,7 @@ async fn a_pending_row_has_its_ticket_and_nothing_else(data: &LedgerData) {
     let StateData::Pending(arrival) = row.data else { panic!("{:?}", row.data) };
     assert_eq!(arrival.file_name.unwrap().as_str(), "déps.tgz");
     assert_eq!(arrival.uploaded_by.as_deref(), Some("10.0.0.1"));
-    assert!(ledger.begin(pending(id), lease_of(id), &[]).await.is_err(), "an id names one resource");
+    assert!(ledger.begin(pending(id), &[]).await.is_err(), "an id names one resource");
 }
 
 async fn completing_makes_a_row_ready_with_everything_that_it_was_given(data: &LedgerData) {
@@ -75,7 +74,7 @@ async fn only_a_pending_row_can_be_completed(data: &LedgerData) {
     let ledger = open(data).await;
     for id in [new_id(), ready(&ledger).await, deleting(&ledger).await, deleted(&ledger).await] {
         let before = state(&ledger, id).await;
-        let refused = ledger.complete(completion(id), lease_of(id)).await;
+        let refused = ledger.complete(completion(id)).await;
         assert!(matches!(refused, Err(LedgerError::Abandoned { id: named }) if named == id), "{before:?}");
         assert_eq!(state(&ledger, id).await, before);
     }
@@ -85,19 +84,18 @@ async fn only_an_upload_that_goes_on_can_be_abandoned(data: &LedgerData) {
     let ledger = open(data).await;
     let id = new_id();
     begin(&ledger, id).await;
-    let by = Authority::Uploader(lease_of(id));
     for _ in 0..2 {
-        assert_eq!(ledger.abandon(id, by).await.unwrap(), Some(Abandoned::default()));
+        assert_eq!(ledger.abandon(id).await.unwrap(), Some(Abandoned::default()));
         assert_eq!(state(&ledger, id).await, Some(State::Pending), "its bytes go before its row");
     }
-    let late = ledger.complete(completion(id), lease_of(id)).await;
-    assert!(matches!(late, Err(LedgerError::Abandoned { id: named }) if named == id));
     assert!(ledger.finish_abandoned(id, None).await.unwrap());
+    let late = ledger.complete(completion(id)).await;
+    assert!(matches!(late, Err(LedgerError::Abandoned { id: named }) if named == id));
     assert!(ledger.find(id).await.unwrap().is_none());
-    assert_eq!(ledger.abandon(new_id(), by).await.unwrap(), Some(Abandoned::default()), "it is not known");
+    assert_eq!(ledger.abandon(new_id()).await.unwrap(), Some(Abandoned::default()), "it is not known");
     for id in [ready(&ledger).await, deleting(&ledger).await, deleted(&ledger).await] {
         let before = state(&ledger, id).await;
-        assert_eq!(ledger.abandon(id, Authority::Uploader(lease_of(id))).await.unwrap(), None);
+        assert_eq!(ledger.abandon(id).await.unwrap(), None);
         assert_eq!(state(&ledger, id).await, before);
     }
 }
@@ -107,19 +105,16 @@ async fn a_handle_is_kept_until_the_upload_is_complete_or_abandoned(data: &Ledge
     let handle = UploadHandle::from_text("upload-7");
     let id = new_id();
     begin(&ledger, id).await;
-    ledger.note_handle(id, lease_of(id), handle.clone()).await.unwrap();
-    let stranger = ledger.note_handle(id, lease_of(new_id()), UploadHandle::from_text("other")).await;
-    assert!(matches!(stranger, Err(LedgerError::Abandoned { .. })));
-    // A process that begins anew has no leases, and knows the handle all the same.
+    ledger.note_handle(id, handle.clone()).await.unwrap();
+    // A process that begins anew knows the handle.
     let reopened = open(data).await;
-    let term = reopened.term().await.unwrap().unwrap();
-    let abandoned = reopened.abandon(id, Authority::Cleaner(term)).await.unwrap();
+    let abandoned = reopened.abandon(id).await.unwrap();
     assert_eq!(abandoned, Some(Abandoned { handle: Some(handle.clone()) }));
     reopened.finish_abandoned(id, None).await.unwrap();
-    let late = ledger.note_handle(id, lease_of(id), handle.clone()).await;
+    let late = ledger.note_handle(id, handle.clone()).await;
     assert!(matches!(late, Err(LedgerError::Abandoned { .. })));
     let complete = ready(&ledger).await;
-    let late = ledger.note_handle(complete, lease_of(complete), handle).await;
+    let late = ledger.note_handle(complete, handle).await;
     assert!(matches!(late, Err(LedgerError::Abandoned { .. })));
 }
 
@@ -140,7 +135,7 @@ async fn a_use_is_noted_on_ready_rows_only_and_the_clock_is_never_set_back(data:
     let forever = new_id();
     begin(&ledger, forever).await;
     let lifetime = Lifetime { ttl: None, ..completion(forever).lifetime };
-    ledger.complete(Completion { lifetime, ..completion(forever) }, lease_of(forever)).await.unwrap();
+    ledger.complete(Completion { lifetime, ..completion(forever) }).await.unwrap();
     assert!(ledger.mark_used(forever, at(20)).await.unwrap());
     assert!(is_used(&ledger.find(forever).await.unwrap().unwrap()));
 }
@@ -164,7 +159,7 @@ async fn a_deletion_holds_only_if_nothing_was_downloaded_since(data: &LedgerData
     ] {
         let id = used(uses).await;
         assert_eq!(
-            ledger.mark_deleting(deletion(id, condition), Authority::Ticket).await.unwrap(),
+            ledger.mark_deleting(deletion(id, condition)).await.unwrap(),
             holds,
             "{uses:?} {condition:?}"
         );
@@ -180,7 +175,7 @@ async fn a_deletion_goes_from_ready_to_deleting_to_deleted_and_no_other_way(data
     begin(&ledger, waiting).await;
     for id in [new_id(), waiting, deleting(&ledger).await, deleted(&ledger).await] {
         let before = state(&ledger, id).await;
-        assert!(!ledger.mark_deleting(deletion(id, Condition::Always), Authority::Ticket).await.unwrap());
+        assert!(!ledger.mark_deleting(deletion(id, Condition::Always)).await.unwrap());
         assert_eq!(state(&ledger, id).await, before);
     }
     for id in [new_id(), waiting, ready(&ledger).await, deleted(&ledger).await] {
@@ -229,9 +224,9 @@ async fn of_too_many_tombstones_the_oldest_of_the_largest_namespace_go_first(dat
         begin(&ledger, id).await;
         let labels = [("app".to_owned(), "demo".to_owned())];
         let owner = Owner::new(OwnerKind::default(), namespace, labels, None).unwrap();
-        ledger.complete(Completion { owner, ..completion(id) }, lease_of(id)).await.unwrap();
+        ledger.complete(Completion { owner, ..completion(id) }).await.unwrap();
         let deletion = Deletion { at: at(second), ..deletion(id, Condition::Always) };
-        assert!(ledger.mark_deleting(deletion, Authority::Ticket).await.unwrap());
+        assert!(ledger.mark_deleting(deletion).await.unwrap());
         ledger.finish_deletion(id).await.unwrap();
         id
     };
@@ -262,7 +257,7 @@ async fn equal_owners_need_memory_once(data: &LedgerData) {
     for (id, left) in [(first, known), (second, before)] {
         let deletion =
             Deletion { id, reason: DeletionReason::Released, at: at(0), condition: Condition::Always };
-        assert!(ledger.mark_deleting(deletion, Authority::Ticket).await.unwrap());
+        assert!(ledger.mark_deleting(deletion).await.unwrap());
         assert_eq!(memory().await, left);
     }
 }
@@ -338,9 +333,9 @@ async fn what_is_ready_is_listed_as_its_row_is_whatever_changes_it(data: &Ledger
     // It was read before it was seen.
     let is_missed = OwnerHistory { absent_since: Some(at(29)), ..OwnerHistory::default() };
     ledger.observe(vec![observed(seen, OwnerHistory::default(), is_missed)]).await.unwrap();
-    assert!(ledger.mark_deleting(deletion(marked, Condition::Always), Authority::Admin).await.unwrap());
+    assert!(ledger.mark_deleting(deletion(marked, Condition::Always)).await.unwrap());
     let used_since = Condition::LastUsedAt(Some(at(7)));
-    assert!(!ledger.mark_deleting(deletion(plain, used_since), Authority::Admin).await.unwrap());
+    assert!(!ledger.mark_deleting(deletion(plain, used_since)).await.unwrap());
     let lives = async |ledger: &AnyLedger| {
         let listed = ledger.listed(None, 100).await.unwrap();
         assert!(listed.iter().all(|listed| *listed.owner == completion(listed.id).owner));
@@ -415,7 +410,7 @@ async fn one_operation_that_fails_takes_no_neighbour_with_it(data: &LedgerData) 
     // Polled together, they wait together: most of them share a commit.
     let outcomes = join_all(ids.iter().enumerate().map(async |(number, id)| {
         let id = if number % 10 == 5 { taken } else { *id };
-        ledger.begin(pending(id), lease_of(id), &[]).await.is_ok()
+        ledger.begin(pending(id), &[]).await.is_ok()
     }))
     .await;
     ledger.close().await;
@@ -430,7 +425,7 @@ async fn one_operation_that_fails_takes_no_neighbour_with_it(data: &LedgerData) 
 async fn five_hundred_at_once_are_all_durable(data: &LedgerData) {
     let ledger = open(data).await;
     let mut ids: Vec<_> = (0..500).map(|_| new_id()).collect();
-    join_all(ids.iter().map(async |id| ledger.begin(pending(*id), lease_of(*id), &[]).await.unwrap())).await;
+    join_all(ids.iter().map(async |id| ledger.begin(pending(*id), &[]).await.unwrap())).await;
     // Another one on the same data, while the first one has not closed: nothing is only in its memory.
     let other = open(data).await;
     ids.sort_unstable();
@@ -441,7 +436,7 @@ async fn an_operation_whose_caller_went_away_is_done_all_the_same(data: &LedgerD
     let ledger = open(data).await;
     let id = new_id();
     {
-        let mut begin = ledger.begin(pending(id), lease_of(id), &[]);
+        let mut begin = ledger.begin(pending(id), &[]);
         let is_pending = poll_fn(|context| Poll::Ready(begin.as_mut().poll(context).is_pending())).await;
         assert!(is_pending);
     }
@@ -453,10 +448,10 @@ async fn an_operation_whose_caller_went_away_is_done_all_the_same(data: &LedgerD
 async fn a_closed_ledger_says_so_and_has_finished_what_it_accepted(data: &LedgerData) {
     let ledger = open(data).await;
     let ids: Vec<_> = (0..300).map(|_| new_id()).collect();
-    let begins = join_all(ids.iter().map(|id| ledger.begin(pending(*id), lease_of(*id), &[])));
+    let begins = join_all(ids.iter().map(|id| ledger.begin(pending(*id), &[])));
     let (outcomes, ()) = tokio::join!(begins, ledger.close());
     assert!(outcomes.iter().any(Result::is_ok));
-    let late = ledger.begin(pending(new_id()), lease_of(ids[0]), &[]).await;
+    let late = ledger.begin(pending(new_id()), &[]).await;
     assert!(matches!(late, Err(LedgerError::Closed)));
     ledger.close().await;
     let reopened = open(data).await;

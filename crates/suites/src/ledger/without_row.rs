@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 
 use cloakroom_core::resource::{BlobKey, ResourceId};
-use cloakroom_storage::ledger::Authority;
 
-use super::rows::{AnyLedger, at, begin, deleted, deleting, lease_of, new_id, open, ready};
+use super::rows::{AnyLedger, at, begin, deleted, deleting, new_id, open, ready};
 use crate::ledgers::LedgerData;
 use crate::{Rule, rules};
 
@@ -16,7 +15,7 @@ async fn a_key_has_a_row_or_has_ended_or_is_not_known(data: &LedgerData) {
     let [uploading, late, gone, unknown] = [new_id(), new_id(), new_id(), new_id()];
     for (id, at) in [(late, Some(at(200))), (gone, None)] {
         begin(&ledger, id).await;
-        ledger.abandon(id, Authority::Uploader(lease_of(id))).await.unwrap().unwrap();
+        ledger.abandon(id).await.unwrap().unwrap();
         assert!(without_row(&ledger, &[id]).await.is_empty(), "its bytes are not removed yet");
         assert!(ledger.finish_abandoned(id, at).await.unwrap());
     }
@@ -28,7 +27,7 @@ async fn a_key_has_a_row_or_has_ended_or_is_not_known(data: &LedgerData) {
     assert_eq!(without_row(&open(data).await, &all).await, expected);
     assert_eq!(without_row(&ledger, &[]).await, BTreeMap::new());
     // A second end of the same upload does not make the ledger forget the key.
-    ledger.abandon(late, Authority::Cleaner(ledger.term().await.unwrap().unwrap())).await.unwrap().unwrap();
+    ledger.abandon(late).await.unwrap().unwrap();
     assert!(!ledger.finish_abandoned(late, None).await.unwrap());
     ledger.trim_tombstones(0).await.unwrap();
     ledger.forget_tombstones(at(200)).await.unwrap();

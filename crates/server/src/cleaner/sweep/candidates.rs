@@ -15,7 +15,8 @@ use crate::owners::{Presence, Unknown};
 use cloakroom_core::clock::Readings;
 use cloakroom_core::resource::{DeletionReason, Owner, Ready, Resource, ResourceId};
 use cloakroom_core::text::chain;
-use cloakroom_storage::ledger::{Authority, LedgerError, Listed};
+use cloakroom_storage::Authority;
+use cloakroom_storage::ledger::{LedgerError, Listed};
 use cloakroom_storage::{AccessError, DELETIONS_AT_ONCE};
 
 /// Fresh reads at once.
@@ -166,7 +167,7 @@ impl Sweeper {
             return Ok(Ending::LeftAlone);
         }
         let at = self.staging.clock().now();
-        let by = Authority::Cleaner(now.term);
+        let by = Authority::Sweep;
         let is_deleted = self.staging.expire(&resource, candidate.reason, at, by).await?;
         Ok(if is_deleted { Ending::Deleted(candidate.reason) } else { Ending::InUse })
     }

@@ -16,7 +16,6 @@ use cloakroom_core::protocol::FORWARDED_URI;
 use cloakroom_core::protocol::problem::Code;
 use cloakroom_core::size::format_size;
 use cloakroom_core::text::chain;
-use cloakroom_storage::Upload;
 
 /// Each frame costs about five microseconds of the processor, however small it is. After [`FRAMES`] frames of less than
 /// [`TINY`] bytes, the receiver rests, unless the body brought [`ENOUGH`] bytes meanwhile. So tiny frames of one upload
@@ -47,22 +46,10 @@ impl Receiver {
         Ok(Self { body, room, tiny: 0, bytes: 0 })
     }
 
-    /// The next bytes; `None` at the end. It is an error if the body breaks off, or the server ends the upload.
-    pub(super) async fn next(&mut self, mut upload: Option<&mut Upload>) -> Result<Option<Bytes>, ApiError> {
-        let ended = async {
-            match &mut upload {
-                Some(upload) => upload.ended().await,
-                None => std::future::pending().await,
-            }
-        };
-        let frame = tokio::select! {
-            biased;
-            ended = ended => return Err(ended.into()),
-            frame = self.body.frame() => frame,
-        };
-        let Some(frame) = frame else { return Ok(None) };
-        let received = || upload.map_or(0, |upload| upload.received_bytes());
-        let frame = frame.map_err(|error| receive_error(&error, received()))?;
+    /// The next bytes, after so many that the upload has `received`; `None` at the end. It is an error if the body breaks off.
+    pub(super) async fn next(&mut self, received: u64) -> Result<Option<Bytes>, ApiError> {
+        let Some(frame) = self.body.frame().await else { return Ok(None) };
+        let frame = frame.map_err(|error| receive_error(&error, received))?;
         // Trailers have no meaning here, so a trailer counts as no bytes.
         let bytes = frame.into_data().unwrap_or_default();
         if let Some(room) = &mut self.room {

@@ -158,7 +158,7 @@ impl TestApp {
         })
         .await;
         let data = opened.unwrap();
-        let ledger = SqliteLedger::open_by(&data.ledger(), Arc::clone(&clock) as _).await.unwrap();
+        let ledger = SqliteLedger::open(&data.ledger()).await.unwrap();
         let ledger: Arc<dyn Ledger> = Arc::new(ledger);
         let ledger: Arc<dyn Ledger> = Arc::new(FaultyLedger { inner: ledger, faults: faults.clone() });
         let store = Arc::new(FaultyStore {
@@ -330,8 +330,7 @@ impl TestApp {
 
     /// A thorough recovery, as a sweep begins with it.
     pub async fn recover(&self) -> Result<Recovered, AccessError> {
-        let term = self.staging.term().await.unwrap().unwrap();
-        self.staging.recover(term, true, StraysGo::Now).await
+        self.staging.recover(true, StraysGo::Now).await
     }
 
     pub async fn row(&self, id: &str) -> Option<Resource> {

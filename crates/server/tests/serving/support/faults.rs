@@ -16,7 +16,7 @@ use cloakroom_storage::store::{
 use cloakroom_testing::wait::BOUND;
 use futures_util::stream::{self, BoxStream};
 use futures_util::{StreamExt as _, TryStreamExt as _};
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::points::{Point, Points};
@@ -34,16 +34,11 @@ pub enum Step {
     StoreWrite,
     /// Between the sync and the rename of a disk, others see what they see before it: bytes that are not visible yet.
     StoreCommit,
-    LedgerRenew,
     LedgerComplete,
     LedgerAbandon,
-    LedgerHold,
     StoreOpen,
     LedgerMarkUsed,
-    LedgerTerm,
     LedgerMarkDeleting,
-    /// Asked only without a disk.
-    LedgerIsDownloading,
     StoreAbort,
     StoreDelete,
     LedgerFinishDeletion,
@@ -117,7 +112,6 @@ pub enum Fault {
 pub struct Faults {
     faults: Arc<Mutex<BTreeMap<Step, Fault>>>,
     stops: Arc<Mutex<BTreeMap<(Step, Side), Stop>>>,
-    pub(super) renewal: Arc<Notify>,
     aborted: Arc<Mutex<Vec<Option<UploadHandle>>>>,
     pub points: Points,
 }
@@ -137,11 +131,6 @@ impl Faults {
         let stop = Stop { is_reached: closed(), goes_on: closed() };
         self.stops.lock().unwrap().insert((step, side), stop.clone());
         stop
-    }
-
-    /// Lets the server renew its leases now.
-    pub fn renewal_is_due(&self) {
-        self.renewal.notify_one();
     }
 
     /// The handles that the store was given to abort uploads.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use cloakroom_core::resource::{BlobKey, Owner, Resource, ResourceId, State, UploadHandle};
 use cloakroom_storage::ledger::{
-    Abandoned, Account, Authority, Charge, Completion, Deletion, Epoch, LeaseId, Ledger, LedgerError, Listed,
-    Observation, OwnerMemory, PendingResource, Rowless, Stored, Stray, Taken, Unreadable, WatchScope,
+    Abandoned, Account, Charge, Completion, Deletion, Ledger, LedgerError, Listed, Observation, OwnerMemory,
+    PendingResource, Rowless, Stored, Stray, Taken, Unreadable, WatchScope,
 };
 use cloakroom_storage::stamp::Claim;
 use jiff::Timestamp;
@@ -22,73 +22,40 @@ pub struct FaultyLedger {
 
 #[async_trait]
 impl Ledger for FaultyLedger {
-    async fn begin(
-        &self,
-        pending: PendingResource,
-        lease: LeaseId,
-        charges: &[Charge],
-    ) -> Result<(), LedgerError> {
-        self.faults.of_ledger(Step::LedgerBegin, self.inner.begin(pending, lease, charges)).await
+    async fn begin(&self, pending: PendingResource, charges: &[Charge]) -> Result<(), LedgerError> {
+        self.faults.of_ledger(Step::LedgerBegin, self.inner.begin(pending, charges)).await
     }
 
-    async fn charge(&self, id: ResourceId, lease: LeaseId, charges: &[Charge]) -> Result<(), LedgerError> {
-        self.faults.of_ledger(Step::LedgerCharge, self.inner.charge(id, lease, charges)).await
+    async fn charge(&self, id: ResourceId, charges: &[Charge]) -> Result<(), LedgerError> {
+        self.faults.of_ledger(Step::LedgerCharge, self.inner.charge(id, charges)).await
     }
 
     async fn charged(&self, account: &Account) -> Result<u64, LedgerError> {
         self.faults.of_ledger(Step::LedgerCharged, self.inner.charged(account)).await
     }
 
-    async fn is_downloading(&self, id: ResourceId) -> Result<bool, LedgerError> {
-        self.faults.of_ledger(Step::LedgerIsDownloading, self.inner.is_downloading(id)).await
+    async fn note_handle(&self, id: ResourceId, handle: UploadHandle) -> Result<(), LedgerError> {
+        self.faults.of_ledger(Step::LedgerNoteHandle, self.inner.note_handle(id, handle)).await
     }
 
-    async fn note_handle(
-        &self,
-        id: ResourceId,
-        lease: LeaseId,
-        handle: UploadHandle,
-    ) -> Result<(), LedgerError> {
-        self.faults.of_ledger(Step::LedgerNoteHandle, self.inner.note_handle(id, lease, handle)).await
+    async fn complete(&self, completion: Completion) -> Result<(), LedgerError> {
+        self.faults.of_ledger(Step::LedgerComplete, self.inner.complete(completion)).await
     }
 
-    async fn complete(&self, completion: Completion, lease: LeaseId) -> Result<(), LedgerError> {
-        self.faults.of_ledger(Step::LedgerComplete, self.inner.complete(completion, lease)).await
+    async fn abandon(&self, id: ResourceId) -> Result<Option<Abandoned>, LedgerError> {
+        self.faults.of_ledger(Step::LedgerAbandon, self.inner.abandon(id)).await
     }
 
-    async fn abandon(&self, id: ResourceId, by: Authority) -> Result<Option<Abandoned>, LedgerError> {
-        self.faults.of_ledger(Step::LedgerAbandon, self.inner.abandon(id, by)).await
-    }
-
-    async fn renew(&self, leases: &[LeaseId]) -> Result<Vec<LeaseId>, LedgerError> {
-        self.faults.of_ledger(Step::LedgerRenew, self.inner.renew(leases)).await
-    }
-
-    async fn until_renewal(&self) {
-        tokio::select! {
-            () = self.inner.until_renewal() => {}
-            () = self.faults.renewal.notified() => {}
-        }
-    }
-
-    async fn hold(&self, id: ResourceId, lease: LeaseId) -> Result<bool, LedgerError> {
-        self.faults.of_ledger(Step::LedgerHold, self.inner.hold(id, lease)).await
-    }
-
-    fn let_go(&self, lease: LeaseId) {
-        self.inner.let_go(lease);
-    }
-
-    async fn term(&self) -> Result<Option<Epoch>, LedgerError> {
-        self.faults.of_ledger(Step::LedgerTerm, self.inner.term()).await
+    fn let_go(&self, id: ResourceId) {
+        self.inner.let_go(id);
     }
 
     async fn mark_used(&self, id: ResourceId, at: Timestamp) -> Result<bool, LedgerError> {
         self.faults.of_ledger(Step::LedgerMarkUsed, self.inner.mark_used(id, at)).await
     }
 
-    async fn mark_deleting(&self, decision: Deletion, by: Authority) -> Result<bool, LedgerError> {
-        self.faults.of_ledger(Step::LedgerMarkDeleting, self.inner.mark_deleting(decision, by)).await
+    async fn mark_deleting(&self, decision: Deletion) -> Result<bool, LedgerError> {
+        self.faults.of_ledger(Step::LedgerMarkDeleting, self.inner.mark_deleting(decision)).await
     }
 
     async fn finish_deletion(&self, id: ResourceId) -> Result<bool, LedgerError> {
@@ -107,8 +74,8 @@ impl Ledger for FaultyLedger {
         self.faults.of_ledger(Step::LedgerOther, self.inner.trim_tombstones(most)).await
     }
 
-    async fn discard(&self, id: ResourceId, by: Authority) -> Result<bool, LedgerError> {
-        self.faults.of_ledger(Step::LedgerDiscard, self.inner.discard(id, by)).await
+    async fn discard(&self, id: ResourceId) -> Result<bool, LedgerError> {
+        self.faults.of_ledger(Step::LedgerDiscard, self.inner.discard(id)).await
     }
 
     async fn find(&self, id: ResourceId) -> Result<Option<Resource>, LedgerError> {

@@ -3,9 +3,9 @@
 pub mod app;
 pub mod faults;
 pub mod faulty_ledger;
+pub mod one_server;
 pub mod owners;
 pub mod points;
-pub mod two_servers;
 pub mod watched;
 
 pub use app::TestApp;

@@ -6,6 +6,15 @@ use super::{Beginning, NoRoom};
 use crate::staging::Limits;
 use cloakroom_core::resource::{Holder, ResourceId};
 
+/// How far an upload is. It leaves [`Phase::Open`] once: an upload that is given up is never completed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Phase {
+    #[default]
+    Open,
+    Completing,
+    GivenUp,
+}
+
 /// What an upload holds.
 #[derive(Debug)]
 pub(super) struct Flight {
@@ -15,6 +24,7 @@ pub(super) struct Flight {
     pub(super) reserved: u64,
     /// Those of the promised bytes that are not on the disk yet.
     pub(super) unwritten: u64,
+    pub(super) phase: Phase,
 }
 
 /// The uploads, by the id of their resource.
@@ -33,7 +43,7 @@ impl Flights {
         self.check_places(beginning.holder.as_ref(), limits)?;
         self.check_disk(reserved, limits, free_on_disk)?;
         let Beginning { id, holder, .. } = beginning;
-        self.0.insert(id, Flight { holder, reserved, unwritten: reserved });
+        self.0.insert(id, Flight { holder, reserved, unwritten: reserved, phase: Phase::Open });
         Ok(())
     }
 

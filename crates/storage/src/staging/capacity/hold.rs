@@ -2,20 +2,30 @@
 
 use std::sync::Arc;
 
-use super::flights::Flight;
+use super::flights::{Flight, Phase};
 use super::{Capacity, NoRoom};
+use crate::ledger::Ledger;
 use cloakroom_core::resource::{Holder, ResourceId};
 
 /// How many bytes an upload of unknown length is promised at a time.
 pub(super) const STEP_BYTES: u64 = 16 << 20;
 
-/// A place among the uploads, and room on the disk. Dropping it frees both.
+/// A place among the uploads, room on the disk, and what the upload is charged. Dropping it frees all.
 pub(in crate::staging) struct Hold {
     pub(super) capacity: Arc<Capacity>,
     pub(super) id: ResourceId,
+    /// Where the upload is charged.
+    pub(super) ledger: Option<Arc<dyn Ledger>>,
 }
 
 impl Hold {
+    /// Frees the charges in this ledger as well.
+    pub(in crate::staging) fn charged_in(self, ledger: &Arc<dyn Ledger>) -> Self {
+        let mut charged = self;
+        charged.ledger = Some(Arc::clone(ledger));
+        charged
+    }
+
     /// How many more bytes must be promised before `bytes` may be written; 0 if there are enough.
     pub(in crate::staging) fn missing_for(&self, bytes: u64) -> u64 {
         let missing = bytes.saturating_sub(self.flight(|flight| flight.unwritten));
@@ -57,6 +67,26 @@ impl Hold {
         self.flight(|flight| flight.unwritten = flight.unwritten.saturating_sub(bytes));
     }
 
+    /// Begins the completion; `false` if the upload was given up.
+    pub(in crate::staging) fn begin_completion(&self) -> bool {
+        self.flight(|flight| {
+            let is_open = flight.phase == Phase::Open;
+            if is_open {
+                flight.phase = Phase::Completing;
+            }
+            is_open
+        })
+    }
+
+    /// Gives the upload up: its completion has failed, or never begins.
+    pub(in crate::staging) fn give_up(&self) {
+        self.flight(|flight| flight.phase = Phase::GivenUp);
+    }
+
+    pub(in crate::staging) fn is_given_up(&self) -> bool {
+        self.flight(|flight| flight.phase == Phase::GivenUp)
+    }
+
     fn flight<T: Default>(&self, look: impl FnOnce(&mut Flight) -> T) -> T {
         self.capacity.flights().0.get_mut(&self.id).map(look).unwrap_or_default()
     }
@@ -64,6 +94,10 @@ impl Hold {
 
 impl Drop for Hold {
     fn drop(&mut self) {
+        // Before the place: an upload that takes the place needs the room as well.
+        if let Some(ledger) = &self.ledger {
+            ledger.let_go(self.id);
+        }
         self.capacity.flights().0.remove(&self.id);
     }
 }

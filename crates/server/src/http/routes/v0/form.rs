@@ -70,9 +70,9 @@ impl Form {
         self.is_done
     }
 
-    /// The upload; `None` before the bundle's part has begun.
-    pub(super) fn upload_mut(&mut self) -> Option<&mut Upload> {
-        self.upload.as_mut()
+    /// How many bytes of the bundle were taken so far.
+    pub(super) fn received_bytes(&self) -> u64 {
+        self.upload.as_ref().map_or(0, Upload::received_bytes)
     }
 
     /// Makes the bundle count for `holder`, whether the bundle has begun or not.

@@ -23,7 +23,7 @@ use cloakroom_core::protocol::multipart::{Limits, Parser, boundary_of};
 use cloakroom_core::protocol::problem::Code;
 use cloakroom_core::protocol::v0::{StagedResourcesOwner, SubmittedResourceIdAndSecret, UploadForm};
 use cloakroom_core::resource::{Holder, Lifetime, Owner, OwnerKind};
-use cloakroom_storage::{Terms, Upload};
+use cloakroom_storage::Terms;
 
 /// The most bytes of a form besides the bundle: boundaries, headers, the owner.
 const FORM_BYTES: u64 = 1 << 20;
@@ -136,7 +136,7 @@ async fn receive(
     (state, uploader): (&AppState, &Uploader),
 ) -> Result<(Terms, Admission), ApiError> {
     let mut agreed = None;
-    while let Some(bytes) = receiver.next(form.upload_mut()).await? {
+    while let Some(bytes) = receiver.next(form.received_bytes()).await? {
         parser.push(bytes);
         while let Some(event) = parser.next()? {
             form.take(event).await?;
@@ -144,13 +144,11 @@ async fn receive(
                 && let Some(owner) = form.owner()?
             {
                 let terms = terms(owner, &state.settings)?;
-                let permit = state.settings.upload_auth.permit(uploader, &terms.owner);
-                unless_ended(form.upload_mut(), permit).await?;
+                state.settings.upload_auth.permit(uploader, &terms.owner).await?;
                 form.pass_to(Holder::namespace(terms.owner.namespace())).await?;
                 state.staging.check_owner(&terms.owner).await?;
                 // An owner is refused if its presence could never be known.
-                let admit = state.owners.admit(&terms.owner);
-                let admission = unless_ended(form.upload_mut(), admit).await?;
+                let admission = state.owners.admit(&terms.owner).await?;
                 agreed = Some((terms, admission));
             }
         }
@@ -160,19 +158,6 @@ async fn receive(
         return Err(no_resources());
     }
     agreed.ok_or_else(no_owner)
-}
-
-/// Waits for an answer while the upload goes on, unless the upload is ended meanwhile.
-async fn unless_ended<T, E: Into<ApiError>>(
-    upload: Option<&mut Upload>,
-    asked: impl Future<Output = Result<T, E>>,
-) -> Result<T, ApiError> {
-    let Some(upload) = upload else { return asked.await.map_err(Into::into) };
-    tokio::select! {
-        biased;
-        ended = upload.ended() => Err(ended.into()),
-        answer = asked => answer.map_err(Into::into),
-    }
 }
 
 fn terms(owner: StagedResourcesOwner, settings: &Settings) -> Result<Terms, ApiError> {

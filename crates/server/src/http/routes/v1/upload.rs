@@ -235,7 +235,7 @@ fn whole_field(headers: &HeaderMap, name: &str) -> Option<Result<String, digest:
 }
 
 async fn receive(upload: &mut Upload, mut receiver: Receiver) -> Result<(), ApiError> {
-    while let Some(bytes) = receiver.next(Some(upload)).await? {
+    while let Some(bytes) = receiver.next(upload.received_bytes()).await? {
         upload.write(bytes).await?;
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Two servers on one ledger and one store, as replicas will be. Either can be held up at any step.
+//! A server that can be held up at any step, and the data that its successor finds.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,11 +12,11 @@ use cloakroom_core::metrics::Metrics;
 use cloakroom_core::resource::{
     DeletionReason, Holder, Lifetime, Owner, OwnerKind, Ready, Resource, ResourceId, ResourceSecret,
 };
-use cloakroom_storage::ledger::{Authority, Ledger};
+use cloakroom_storage::ledger::Ledger;
 use cloakroom_storage::store::{Storage, StoreError};
 use cloakroom_storage::{
-    AccessError, ClaimError, Download, Limits, NewUpload, Recovered, Share, Staged, Staging, StraysGo, Terms,
-    Upload, UploadError,
+    AccessError, Authority, ClaimError, Download, Limits, NewUpload, Recovered, Share, Staged, Staging,
+    StraysGo, Terms, Upload, UploadError,
 };
 use cloakroom_suites::stores::{Store, StoreData};
 use cloakroom_testing::clock::ManualClock;
@@ -33,7 +33,7 @@ pub const BUNDLE: &[u8] = b"jars that must not get lost";
 pub const SIDES: [Side; 2] = [Side::Before, Side::After];
 pub const UNUSED_TIMEOUT: Duration = Duration::from_mins(30);
 
-/// What both work on.
+/// What one server after the other works on.
 pub struct SharedData {
     pub clock: Arc<ManualClock>,
     pub ledger: Arc<dyn Ledger>,
@@ -41,7 +41,7 @@ pub struct SharedData {
     folder: TempDir,
 }
 
-/// One of the two.
+/// One of them.
 pub struct Server {
     pub staging: Staging,
     pub faults: Faults,
@@ -51,7 +51,7 @@ impl SharedData {
     pub async fn new(store: &'static Store) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let clock = Arc::new(ManualClock::new());
-        let ledger = open_ledger(folder.path(), &clock).await;
+        let ledger = open_ledger(folder.path()).await;
         Self { clock, ledger, store: store.create().await, folder }
     }
 
@@ -81,13 +81,22 @@ impl SharedData {
 
     /// The same data after a restart: what the ledger had in memory only is gone.
     pub async fn restarted(self) -> Self {
-        Self { ledger: open_ledger(self.folder.path(), &self.clock).await, ..self }
+        Self { ledger: open_ledger(self.folder.path()).await, ..self }
     }
 
-    pub async fn two(store: &'static Store) -> (Self, Server, Server) {
+    pub async fn with_server(store: &'static Store) -> (Self, Server) {
         let shared = Self::new(store).await;
-        let (late, other) = (shared.server().await, shared.server().await);
-        (shared, late, other)
+        let server = shared.server().await;
+        (shared, server)
+    }
+
+    /// The same, after the end of the server in the middle of an upload, when `step` was done.
+    pub async fn with_interrupted(store: &'static Store, step: Step) -> Self {
+        let (shared, server) = Self::with_server(store).await;
+        let dead = server.stopped_at(step, Side::After);
+        let _never_ends = server.uploads();
+        dead.reached().await;
+        shared.restarted().await
     }
 
     /// A change of the ledger that no server makes.
@@ -110,9 +119,8 @@ impl SharedData {
     }
 }
 
-async fn open_ledger(folder: &Path, clock: &Arc<ManualClock>) -> Arc<dyn Ledger> {
-    let clock = Arc::clone(clock) as _;
-    Arc::new(SqliteLedger::open_by(&folder.join("ledger.db"), clock).await.unwrap())
+async fn open_ledger(folder: &Path) -> Arc<dyn Ledger> {
+    Arc::new(SqliteLedger::open(&folder.join("ledger.db")).await.unwrap())
 }
 
 impl Server {
@@ -145,10 +153,7 @@ impl Server {
     /// A thorough recovery, as a sweep begins with it, in a task that can be held up.
     pub fn sweeps(&self) -> JoinHandle<Result<Recovered, AccessError>> {
         let staging = self.staging.clone();
-        tokio::spawn(async move {
-            let term = staging.term().await?.unwrap();
-            staging.recover(term, true, StraysGo::Now).await
-        })
+        tokio::spawn(async move { staging.recover(true, StraysGo::Now).await })
     }
 
     pub async fn row(&self, staged: &Staged) -> Resource<Ready> {
@@ -159,10 +164,14 @@ impl Server {
     pub fn expires(&self, seen: Resource<Ready>) -> JoinHandle<Result<bool, AccessError>> {
         let staging = self.staging.clone();
         tokio::spawn(async move {
-            let by = Authority::Cleaner(staging.term().await?.unwrap());
             let at = staging.clock().now();
-            staging.expire(&seen, DeletionReason::Unused, at, by).await
+            staging.expire(&seen, DeletionReason::Unused, at, Authority::Sweep).await
         })
+    }
+
+    pub fn releases(&self, staged: &Staged) -> JoinHandle<Result<(), AccessError>> {
+        let (staging, id, secret) = (self.staging.clone(), staged.id, staged.secret.clone());
+        tokio::spawn(async move { staging.release(id, &secret).await })
     }
 
     pub async fn opens(&self, staged: &Staged) -> Result<Download, AccessError> {
