@@ -152,7 +152,8 @@ impl Refusal {
         let is_unfinished = self.status == StatusCode::REQUEST_TIMEOUT
             || self.status == StatusCode::CONFLICT && !self.is(&LASTING)
             || self.is(&UNFINISHED);
-        let is_clear = self.status == StatusCode::NOT_IMPLEMENTED || !self.status.is_server_error();
+        let is_clear = self.status == StatusCode::NOT_IMPLEMENTED
+            || !self.status.is_server_error() && !self.status.is_success();
         self.is_throttling() || self.is_full() || is_clear && !is_unfinished
     }
 
@@ -167,7 +168,7 @@ impl Refusal {
 
     /// Whether other calls would fail as well.
     fn is_of_all(&self) -> bool {
-        self.status.is_server_error() || self.status.is_redirection() || self.is(&OF_THE_BUCKET)
+        !self.status.is_client_error() || self.is(&OF_THE_BUCKET)
     }
 
     fn is_of_a_condition(&self) -> bool {

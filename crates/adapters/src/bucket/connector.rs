@@ -20,7 +20,7 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, Method};
 use rustls::{CertificateError, ClientConfig};
 
-use super::answer::{BROKEN, LATE, Reason, Refusal, Trouble};
+use super::answer::{BROKEN, LATE, Reason, Refusal, Trouble, element};
 use super::calls::PATIENCE;
 use super::names;
 
@@ -145,7 +145,7 @@ impl HttpService for Service {
         let call = if is_of_bucket { call_of(&request) } else { StoreCall::Credentials };
         let mut count = Count::begin(&self.metrics, call);
         let (kind, reason) = match self.client.execute(request).await {
-            Ok(response) if response.status().is_success() => {
+            Ok(response) if response.status().is_success() && !matches!(call, StoreCall::Post) => {
                 count.outcome = Some(StoreOutcome::Ok);
                 return if matches!(call, StoreCall::List) {
                     without_foreign_names(response).await
@@ -155,8 +155,18 @@ impl HttpService for Service {
             }
             Ok(response) => {
                 let (head, body) = response.into_parts();
-                let refusal =
-                    Refusal::read(head.status, &head.headers, &beginning(body.bytes_stream()).await);
+                let is_success = head.status.is_success();
+                let body = if is_success {
+                    body.bytes().await?
+                } else {
+                    beginning(body.bytes_stream()).await.into()
+                };
+                // S3 begins its answer before it puts parts together, and what fails then has the status 200.
+                if is_success && element(&String::from_utf8_lossy(&body), "Code").is_none() {
+                    count.outcome = Some(StoreOutcome::Ok);
+                    return Ok(HttpResponse::from_parts(head, body.into()));
+                }
+                let refusal = Refusal::read(head.status, &head.headers, &body);
                 count.outcome = Some(refusal.outcome());
                 (HttpErrorKind::Unknown, Reason::Refused(refusal))
             }
