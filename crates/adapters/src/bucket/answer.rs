@@ -327,6 +327,11 @@ impl Failure {
         self.trouble.reason == Reason::Unclear
     }
 
+    /// Whether the answer is that a part is not the one that was sent.
+    pub fn is_of_a_part(&self) -> bool {
+        self.refusal().is_some_and(|refusal| refusal.is(&["InvalidPart"]))
+    }
+
     /// Whether the answer itself says what to do about it.
     pub fn is_explained(&self) -> bool {
         self.refusal().is_some_and(|refusal| refusal.advice.is_some())
@@ -335,7 +340,8 @@ impl Failure {
     /// Whether the answer may mean that the store does not know a part of the request.
     pub fn may_be_unsupported(&self) -> bool {
         self.refusal().is_some_and(|refusal| {
-            let statuses = [StatusCode::BAD_REQUEST, StatusCode::NOT_IMPLEMENTED];
+            let statuses =
+                [StatusCode::BAD_REQUEST, StatusCode::METHOD_NOT_ALLOWED, StatusCode::NOT_IMPLEMENTED];
             statuses.contains(&refusal.status) && refusal.outcome() != StoreOutcome::Denied
         })
     }
