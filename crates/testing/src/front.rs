@@ -33,6 +33,8 @@ pub enum Turn {
     Hold {
         after: usize,
     },
+    /// It passes. In the head of its answer the first text is replaced by the second one.
+    Rewrite(&'static str, &'static str),
     /// It passes. All later connections are refused, as if there were no server.
     Last,
 }
@@ -117,7 +119,7 @@ impl Line {
         match turn {
             Turn::Answer(status, kind, body) => return answer(client, status, kind, body),
             Turn::Last => self.close(),
-            Turn::Pass | Turn::LoseAnswer | Turn::Cut { .. } | Turn::Hold { .. } => {}
+            Turn::Pass | Turn::LoseAnswer | Turn::Rewrite(..) | Turn::Cut { .. } | Turn::Hold { .. } => {}
         }
         let Ok(server) = TcpStream::connect(self.server) else { return };
         if (&server).write_all(&with_close(head)).is_err() {
@@ -131,7 +133,12 @@ impl Line {
         let is_held = most != usize::MAX;
         std::thread::scope(|scope| {
             scope.spawn(|| self.carry(client, &server, most, is_held));
-            if turn == Turn::LoseAnswer {
+            if let Turn::Rewrite(from, to) = turn {
+                let mut answer = Vec::new();
+                let _ = (&server).read_to_end(&mut answer);
+                let _ = (&*client).write_all(&rewritten(&answer, from, to));
+                let _ = client.shutdown(Shutdown::Both);
+            } else if turn == Turn::LoseAnswer {
                 let _ = std::io::copy(&mut (&server), &mut std::io::sink());
                 let _ = (server.shutdown(Shutdown::Both), client.shutdown(Shutdown::Both));
             } else {
@@ -189,6 +196,12 @@ fn read_head(mut client: &TcpStream) -> Option<Vec<u8>> {
         head.extend_from_slice(&bytes[..read]);
     }
     Some(head)
+}
+
+fn rewritten(answer: &[u8], from: &str, to: &str) -> Vec<u8> {
+    let end = answer.windows(4).position(|four| four == b"\r\n\r\n").unwrap_or(answer.len());
+    let head = String::from_utf8_lossy(&answer[..end]).replace(from, to);
+    [head.as_bytes(), &answer[end..]].concat()
 }
 
 /// The head with the wish that the connection ends after the answer.

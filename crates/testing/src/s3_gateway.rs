@@ -102,11 +102,16 @@ pub fn uploads(url: &str, bucket: &str, prefix: &str) -> Vec<String> {
 
 /// The answer to a request without a body that is signed with the keys of these tests.
 pub fn signed(method: &str, url: &str) -> String {
+    signed_with(method, url, "Accept: */*")
+}
+
+/// The same with one more header.
+pub fn signed_with(method: &str, url: &str, header: &str) -> String {
     let answer = Command::new("curl")
         .args(["--silent", "--show-error", "--fail-with-body", "--request", method])
         .args(["--aws-sigv4", "aws:amz:us-east-1:s3", "--user"])
         .arg(format!("{ACCESS_KEY}:{SECRET_KEY}"))
-        .args(["--header", "x-amz-content-sha256: UNSIGNED-PAYLOAD", url])
+        .args(["--header", "x-amz-content-sha256: UNSIGNED-PAYLOAD", "--header", header, url])
         .args(if method == "PUT" { &["--header", "Content-Length: 0"][..] } else { &[] })
         .output()
         .unwrap();

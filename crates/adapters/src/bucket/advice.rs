@@ -32,6 +32,15 @@ pub(super) fn advice(
         "InvalidAccessKeyId" | "XAdminUserNotFound" => "the store does not know the access key",
         "SignatureDoesNotMatch" => "the secret key does not belong to the access key",
         "ExpiredToken" => "the temporary credentials have expired",
+        "InvalidToken" | "TokenRefreshRequired" => {
+            "the session token is damaged, or belongs to another key (AWS_SESSION_TOKEN)"
+        }
+        "AccountIsDisabled" | "AccountProblem" | "AllAccessDisabled" | "NotSignedUp" => {
+            "the provider has closed the bucket or its account: ask its owner why"
+        }
+        "AuthenticationFailed" | "InvalidAuthenticationInfo" => {
+            "the key, the signature or the token is not one of the account"
+        }
         "AuthorizationHeaderMalformed" => "is it the right region? (--store-region)",
         "PermanentRedirect" | "TemporaryRedirect" => {
             "the bucket is at another address (--store-endpoint, --store-region)"
@@ -88,6 +97,9 @@ mod tests {
             (307, "TemporaryRedirect", "", none, "--store-endpoint"),
             (403, "SignatureDoesNotMatch", "", none, "the secret key does not"),
             (403, "InvalidAccessKeyId", "", none, "the access key"),
+            (400, "InvalidToken", "", none, "AWS_SESSION_TOKEN"),
+            (403, "AllAccessDisabled", "", none, "has closed the bucket"),
+            (403, "AuthenticationFailed", "", none, "is not one of the account"),
             (403, "SecondLevelDomainForbidden", "", none, "--store-addressing virtual"),
             (
                 403,

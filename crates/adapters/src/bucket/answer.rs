@@ -152,7 +152,8 @@ impl Refusal {
         let is_unfinished = self.status == StatusCode::REQUEST_TIMEOUT
             || self.status == StatusCode::CONFLICT && !self.is(&LASTING)
             || self.is(&UNFINISHED);
-        let is_clear = self.status == StatusCode::NOT_IMPLEMENTED || !self.status.is_server_error();
+        let is_clear = self.status == StatusCode::NOT_IMPLEMENTED
+            || !self.status.is_server_error() && !self.status.is_success();
         self.is_throttling() || self.is_full() || is_clear && !is_unfinished
     }
 
@@ -167,7 +168,7 @@ impl Refusal {
 
     /// Whether other calls would fail as well.
     fn is_of_all(&self) -> bool {
-        self.status.is_server_error() || self.status.is_redirection() || self.is(&OF_THE_BUCKET)
+        !self.status.is_client_error() || self.is(&OF_THE_BUCKET)
     }
 
     fn is_of_a_condition(&self) -> bool {
@@ -326,6 +327,11 @@ impl Failure {
         self.trouble.reason == Reason::Unclear
     }
 
+    /// Whether the answer is that a part is not the one that was sent.
+    pub fn is_of_a_part(&self) -> bool {
+        self.refusal().is_some_and(|refusal| refusal.is(&["InvalidPart"]))
+    }
+
     /// Whether the answer itself says what to do about it.
     pub fn is_explained(&self) -> bool {
         self.refusal().is_some_and(|refusal| refusal.advice.is_some())
@@ -334,7 +340,8 @@ impl Failure {
     /// Whether the answer may mean that the store does not know a part of the request.
     pub fn may_be_unsupported(&self) -> bool {
         self.refusal().is_some_and(|refusal| {
-            let statuses = [StatusCode::BAD_REQUEST, StatusCode::NOT_IMPLEMENTED];
+            let statuses =
+                [StatusCode::BAD_REQUEST, StatusCode::METHOD_NOT_ALLOWED, StatusCode::NOT_IMPLEMENTED];
             statuses.contains(&refusal.status) && refusal.outcome() != StoreOutcome::Denied
         })
     }

@@ -155,9 +155,14 @@ impl HttpService for Service {
             }
             Ok(response) => {
                 let (head, body) = response.into_parts();
-                let body = beginning(body.bytes_stream()).await;
-                // S3 begins its answer while it puts parts together, and may have an error then.
-                if head.status.is_success() && element(&String::from_utf8_lossy(&body), "Code").is_none() {
+                let is_success = head.status.is_success();
+                let body = if is_success {
+                    body.bytes().await?
+                } else {
+                    beginning(body.bytes_stream()).await.into()
+                };
+                // S3 begins its answer before it puts parts together, and what fails then has the status 200.
+                if is_success && element(&String::from_utf8_lossy(&body), "Code").is_none() {
                     count.outcome = Some(StoreOutcome::Ok);
                     return Ok(HttpResponse::from_parts(head, body.into()));
                 }

@@ -1,14 +1,17 @@
 //! Tries with a small object what a bucket and its credentials must allow.
 
+use std::time::Duration;
+
 use bytes::BytesMut;
 use cloakroom_storage::store::StoreError;
 use futures_util::TryStreamExt as _;
 use object_store::path::Path;
-use object_store::{MultipartId, PutMode};
+use object_store::{MultipartId, PutMode, UpdateVersion};
+use tokio::time::{Instant, timeout_at};
 
 use super::BucketStore;
 use super::answer::Failure;
-use super::api::Objects;
+use super::api::{Answer, Objects};
 use super::calls::{Backend, Bucket, PATIENCE};
 use super::conditions::Found;
 use super::location::Kind;
@@ -29,55 +32,17 @@ pub enum ProbeError {
         #[source]
         source: StoreError,
     },
-    /// The store writes an object although the condition for that does not hold.
-    #[error(
-        "{store} ignores the condition that {condition}, and without it two servers could use the same bundles: use a store \
-         that checks it"
-    )]
-    Ignored {
+    /// The store does not do what a server needs.
+    #[error("{store} {why}")]
+    Unfit {
         /// The store.
         store: String,
-        /// The condition, in words and as a header.
-        condition: &'static str,
-    },
-    /// The store takes no conditions.
-    #[error(
-        "{store} takes no writes under a condition (If-None-Match, If-Match), and without them two servers could use the same \
-         bundles: use a store, or a version of it, that has them"
-    )]
-    NoConditions {
-        /// The store.
-        store: String,
-        /// The answer; `None` if the condition held, and the store denied that.
+        /// What it does, and what to do about it.
+        why: String,
+        /// The answer, if it is an error.
         #[source]
         source: Option<StoreError>,
     },
-    /// The store lacks a kind of request.
-    #[error("{store} has no {what}, and cloakroom needs them: use another store, or a later version of it")]
-    Lacks {
-        /// The store.
-        store: String,
-        /// The kind of request, as S3 names it.
-        what: &'static str,
-        /// The answer; `None` if the store answers as if it had been asked something else.
-        #[source]
-        source: Option<StoreError>,
-    },
-    /// The store does not make an object of the parts that it took.
-    #[error(
-        "{store} cannot complete an upload in parts, and all large bundles are such uploads; if the rest of this line does not \
-         say why, look for a gateway that drops or changes the ETags of parts"
-    )]
-    Parts {
-        /// The store.
-        store: String,
-        /// The failure.
-        #[source]
-        source: StoreError,
-    },
-    /// The store returns other bytes than were written, or does not list them.
-    #[error("{0} does not have what was written to it a moment ago: use a store with strong consistency")]
-    Consistency(String),
     /// The store failed in another way.
     #[error("trying {store} failed")]
     Store {
@@ -128,9 +93,29 @@ const IF_NONE_MATCH: &str = "an object must not exist yet (If-None-Match: *)";
 
 const IF_MATCH: &str = "an object must be a certain version (If-Match)";
 
+const NO_CONDITIONS: &str = "takes no writes under a condition (If-None-Match, If-Match), and without them two servers could \
+                             use the same bundles: use a store, or a version of it, that has them";
+
+const NO_ETAGS: &str = "answers without a strong ETag, and without it no version of an object can be named: look for a gateway \
+                        that drops ETags, or makes them weak (W/)";
+
+const CHANGING_ETAGS: &str = "answers another ETag each time for an object that has not changed, and so no version of it can be \
+                              named: use another store, or look for a gateway that makes ETags of its own";
+
+const CHANGED_PARTS: &str = "cannot complete an upload in parts, and all large bundles are such uploads: look for a gateway \
+                             that drops or changes the ETags of parts";
+
+const INCONSISTENT: &str =
+    "does not have what was written to it a moment ago: use a store with strong consistency";
+
+const UNDELETED: &str = "still has an object of which it answered that it is deleted: look for a rule of the bucket, or a \
+                         gateway, that keeps objects";
+
 const TEXT: &str = "cloakroom tries whether this bucket can be used\n";
 
 const LISTS: &str = "lists by pages (ListObjectsV2)";
+
+const ENDING_LISTS: &str = "lists by pages that end (ListObjectsV2)";
 
 const RANGES: &str = "ranges of objects (Range)";
 
@@ -139,6 +124,12 @@ const UPLOADS_IN_PARTS: &str = "uploads in parts (CreateMultipartUpload)";
 /// How many pages may have the two objects. Stores may return pages without any.
 const MOST_PAGES: usize = 20;
 
+/// How long a try may take. With the removal after it, that is less than a minute.
+const LONGEST: Duration = Duration::from_secs(50);
+
+/// How long the removal may take of what a try has left that failed.
+const REMOVAL: Duration = Duration::from_secs(5);
+
 impl BucketStore {
     /// Tries all that a server does in its bucket, and removes what it made for that.
     pub async fn probe(&self) -> Result<(), ProbeError> {
@@ -146,12 +137,12 @@ impl BucketStore {
         let path = bucket.location.probe(rand::random());
         // Another object, because Google lets one change once a second.
         let in_parts = Path::from(format!("{path}-parts"));
-        let tried = Probe { bucket, path: &path, in_parts: &in_parts }.run().await;
+        let ends_at = Instant::now() + LONGEST;
+        let tried = Probe { bucket, path: &path, in_parts: &in_parts, ends_at }.run().await;
         if tried.is_err() {
-            for path in [&path, &in_parts] {
-                // The error says what is wrong; this one would say the same.
-                let _ = bucket.once("delete", path, PATIENCE, bucket.delete(path)).await;
-            }
+            let remove = |path| bucket.once("delete", path, REMOVAL, bucket.delete(path));
+            // The error says what is wrong; these would say the same.
+            let _ = tokio::join!(remove(&path), remove(&in_parts));
         }
         tried
     }
@@ -161,45 +152,77 @@ struct Probe<'a> {
     bucket: &'a Bucket,
     path: &'a Path,
     in_parts: &'a Path,
+    ends_at: Instant,
 }
 
 impl Probe<'_> {
     async fn run(&self) -> Result<(), ProbeError> {
-        let (api, path) = (&self.bucket.api, self.path);
-        let create = || api.create(path, TEXT.into());
-        match self.bucket.repeated("write", path, PATIENCE, create).await {
+        self.step("write an object once only", self.create()).await?;
+        // Before the next step, which blames the right to write.
+        let version = self.step("read an object", self.read(self.path)).await?;
+        self.tell_of_versions(&version);
+        let mut written = vec![self.path];
+        if let Backend::Objects(objects) = &self.bucket.backend {
+            self.step("replace an object under a condition", self.replace(&**objects)).await?;
+            self.step("abort an upload in parts", self.abort_upload(&**objects)).await?;
+            self.step("complete an upload in parts", self.complete_upload(&**objects)).await?;
+            written.push(self.in_parts);
+        }
+        self.step("list objects", self.list(&written)).await?;
+        for path in &written {
+            self.step("delete an object", self.delete(path)).await?;
+        }
+        Ok(())
+    }
+
+    /// Does a part of the try, as far as there is time.
+    async fn step<T>(
+        &self,
+        what: &'static str,
+        work: impl Future<Output = Result<T, ProbeError>>,
+    ) -> Result<T, ProbeError> {
+        let Ok(done) = timeout_at(self.ends_at, work).await else {
+            let seconds = LONGEST.as_secs();
+            let why = format!("is too slow: after {seconds} s the try still waited for it to {what}");
+            return Err(self.unfit(why, None));
+        };
+        done
+    }
+
+    /// Warns of a bucket that keeps versions. That is allowed, because a rule of the bucket can remove them.
+    fn tell_of_versions(&self, UpdateVersion { version, .. }: &UpdateVersion) {
+        // Google has a version for each object. Elsewhere `null` names the one object of a bucket that keeps none any more.
+        let keeps =
+            self.bucket.location.kind() != Kind::Google && version.as_ref().is_some_and(|id| id != "null");
+        if keeps {
+            tracing::warn!(
+                "{} keeps versions, or has object lock: deleted bundles stay there, and are paid for, until a lifecycle rule of \
+                 the bucket removes noncurrent versions (docs/buckets.md)",
+                self.store()
+            );
+        }
+    }
+
+    async fn create(&self) -> Result<(), ProbeError> {
+        let create = || self.bucket.api.create(self.path, TEXT.into());
+        match self.bucket.repeated("write", self.path, PATIENCE, create).await {
             // An earlier attempt was done, and its answer got lost.
             Err(failed) if failed.is_conflict() => {}
             Err(failed) => return Err(self.refused_condition(failed).await),
             Ok(()) => {}
         }
-        match self.bucket.repeated("write", path, PATIENCE, create).await {
-            Ok(()) => return Err(self.ignores(IF_NONE_MATCH)),
-            Err(failed) if failed.is_conflict() => {}
-            Err(failed) => return Err(self.refused_condition(failed).await),
+        match self.bucket.repeated("write", self.path, PATIENCE, create).await {
+            Ok(()) => Err(self.ignores(IF_NONE_MATCH)),
+            Err(failed) if failed.is_conflict() => Ok(()),
+            Err(failed) => Err(self.refused_condition(failed).await),
         }
-        // Before the next step, which blames the right to write.
-        self.read(path).await?;
-        let mut written = vec![path];
-        if let Backend::Objects(objects) = &self.bucket.backend {
-            self.replace(&**objects).await?;
-            self.abort_upload(&**objects).await?;
-            self.complete_upload(&**objects).await?;
-            self.read(self.in_parts).await?;
-            written.push(self.in_parts);
-        }
-        self.list(&written).await?;
-        for path in written {
-            self.delete(path).await?;
-        }
-        Ok(())
     }
 
     async fn replace(&self, objects: &dyn Objects) -> Result<(), ProbeError> {
         match self.bucket.find_form(objects, self.path, TEXT).await {
             Ok(Found::Form(_)) => Ok(()),
             Ok(Found::Ignored) => Err(self.ignores(IF_MATCH)),
-            Ok(Found::NeverHolds) => Err(ProbeError::NoConditions { store: self.store(), source: None }),
+            Ok(Found::NeverHolds) => Err(self.unfit(NO_CONDITIONS, None)),
             Err(failed) => Err(self.refused_condition(failed).await),
         }
     }
@@ -212,7 +235,7 @@ impl Probe<'_> {
         {
             let put = async { objects.put_opts(self.path, TEXT.into(), PutMode::Overwrite.into()).await };
             if self.bucket.once("write", self.path, PATIENCE, put).await.is_ok() {
-                return ProbeError::NoConditions { store: self.store(), source: Some(failed.into()) };
+                return self.unfit(NO_CONDITIONS, Some(failed));
             }
         }
         self.error(Right::Write, failed)
@@ -237,42 +260,50 @@ impl Probe<'_> {
             let put = || objects.put_part(self.in_parts, &id, 0, TEXT.into());
             let part = self.bucket.repeated("write a part of", self.in_parts, PATIENCE, put).await?;
             let complete = || objects.complete_multipart(self.in_parts, &id, vec![part.clone()]);
-            let length = TEXT.len() as u64;
-            self.bucket.committed("complete the upload of", self.in_parts, length, PATIENCE, complete).await
+            self.bucket.repeated("complete the upload of", self.in_parts, PATIENCE, complete).await
         };
-        let completed: Result<(), StoreError> = completed.await;
-        if completed.is_err() {
-            // The error says what is wrong.
-            let abort = objects.abort_multipart(self.in_parts, &id);
-            let _ = self.bucket.once("abort the upload of", self.in_parts, PATIENCE, abort).await;
+        let failed = match completed.await {
+            Ok(_) => return self.read(self.in_parts).await.map(drop),
+            // An earlier attempt was done, and its answer got lost.
+            Err(failed) if failed.is_absence() && self.read(self.in_parts).await.is_ok() => return Ok(()),
+            Err(failed) => failed,
+        };
+        // The error says what is wrong.
+        let abort = objects.abort_multipart(self.in_parts, &id);
+        let _ = self.bucket.once("abort the upload of", self.in_parts, REMOVAL, abort).await;
+        if failed.is_unclear() || failed.is_of_a_part() {
+            return Err(self.unfit(CHANGED_PARTS, Some(failed)));
         }
-        completed.map_err(|source| match source {
-            StoreError::Fault(_) | StoreError::Unavailable(_) => {
-                ProbeError::Parts { store: self.store(), source }
-            }
-            source => ProbeError::Store { store: self.store(), source },
-        })
+        Err(self.error(Right::Write, failed))
     }
 
-    /// Reads an object, and then a range of it, as downloads do.
-    async fn read(&self, path: &Path) -> Result<(), ProbeError> {
+    /// Reads an object, a range of it, and what the store says of it, as downloads do. Returns its version.
+    async fn read(&self, path: &Path) -> Result<UpdateVersion, ProbeError> {
+        let mut etags = Vec::new();
         for range in [None, Some(1..TEXT.len() as u64)] {
             let (start, is_range) = (range.as_ref().map_or(0, |_| 1), range.is_some());
             let read = self.bucket.repeated("read", path, PATIENCE, || async {
-                self.bucket.api.get(path, range.clone(), None).await?.pieces.try_collect::<BytesMut>().await
+                let Answer { meta, pieces } = self.bucket.api.get(path, range.clone(), None).await?;
+                Ok((meta.version.e_tag, pieces.try_collect::<BytesMut>().await?))
             });
             match read.await {
-                Ok(text) if text == TEXT[start..] => {}
-                Ok(_) if !is_range => return Err(ProbeError::Consistency(self.store())),
-                Ok(_) => return Err(ProbeError::Lacks { store: self.store(), what: RANGES, source: None }),
+                Ok((etag, text)) if text == TEXT[start..] => etags.push(etag),
+                Ok(_) if !is_range => return Err(self.unfit(INCONSISTENT, None)),
+                Ok(_) => return Err(self.lacks(RANGES, None)),
                 Err(failed) if is_range && failed.is_unclear() => {
-                    let (store, source) = (self.store(), Some(failed.into()));
-                    return Err(ProbeError::Lacks { store, what: RANGES, source });
+                    return Err(self.lacks(RANGES, Some(failed)));
                 }
                 Err(failed) => return Err(self.error(Right::Read, failed)),
             }
         }
-        Ok(())
+        let found = self.bucket.repeated("look at", path, PATIENCE, || self.bucket.api.head(path)).await;
+        let version = found.map_err(|failed| self.error(Right::Read, failed))?.version;
+        etags.push(version.e_tag.clone());
+        if etags.iter().any(|etag| etag.as_ref().is_none_or(|etag| etag.starts_with("W/"))) {
+            return Err(self.unfit(NO_ETAGS, None));
+        }
+        etags.dedup();
+        if etags.len() > 1 { Err(self.unfit(CHANGING_ETAGS, None)) } else { Ok(version) }
     }
 
     /// Lists what was `written`, by pages of one object where the store has pages.
@@ -292,9 +323,10 @@ impl Probe<'_> {
             }
         }
         match written.iter().filter(|path| listed.contains(path)).count() {
-            found if found == written.len() => Ok(()),
-            0 => Err(ProbeError::Consistency(self.store())),
-            _ => Err(ProbeError::Lacks { store: self.store(), what: LISTS, source: None }),
+            found if found == written.len() && token.is_none() => Ok(()),
+            found if found == written.len() => Err(self.lacks(ENDING_LISTS, None)),
+            0 => Err(self.unfit(INCONSISTENT, None)),
+            _ => Err(self.lacks(LISTS, None)),
         }
     }
 
@@ -308,7 +340,7 @@ impl Probe<'_> {
         match self.bucket.repeated("look at", path, PATIENCE, || self.bucket.api.head(path)).await {
             Err(failed) if failed.is_absence() => Ok(()),
             Err(failed) => Err(self.error(Right::List, failed)),
-            Ok(_) => Err(ProbeError::Consistency(self.store())),
+            Ok(_) => Err(self.unfit(UNDELETED, None)),
         }
     }
 
@@ -316,13 +348,27 @@ impl Probe<'_> {
         self.bucket.location.to_string()
     }
 
+    fn unfit(&self, why: impl Into<String>, answer: Option<Failure>) -> ProbeError {
+        ProbeError::Unfit { store: self.store(), why: why.into(), source: answer.map(Into::into) }
+    }
+
     fn ignores(&self, condition: &'static str) -> ProbeError {
-        ProbeError::Ignored { store: self.store(), condition }
+        let why = format!(
+            "ignores the condition that {condition}, and without it two servers could use the same bundles: use a store that \
+             checks it"
+        );
+        self.unfit(why, None)
+    }
+
+    fn lacks(&self, what: &'static str, answer: Option<Failure>) -> ProbeError {
+        let why =
+            format!("has no {what}, and cloakroom needs them: use another store, or a later version of it");
+        self.unfit(why, answer)
     }
 
     fn lack_or_error(&self, what: &'static str, right: Right, failed: Failure) -> ProbeError {
         if failed.may_be_unsupported() && !failed.is_explained() {
-            return ProbeError::Lacks { store: self.store(), what, source: Some(failed.into()) };
+            return self.lacks(what, Some(failed));
         }
         self.error(right, failed)
     }

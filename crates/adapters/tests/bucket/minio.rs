@@ -7,14 +7,15 @@ use cloakroom_core::client::Client;
 use cloakroom_core::metrics::Metrics;
 use cloakroom_storage::store::{Begun, BlobStore as _};
 use cloakroom_testing::front::{Front, Turn};
+use cloakroom_testing::logs;
 use cloakroom_testing::minio::Minio;
 use cloakroom_testing::needs::trial;
-use cloakroom_testing::s3_gateway::SECRET_KEY;
+use cloakroom_testing::s3_gateway::{ACCESS_KEY, SECRET_KEY, signed_with};
 use futures_util::TryStreamExt as _;
 use libtest_mimic::Trial;
 
-use super::{POOL_BYTES, block_on, download, first, is_blob, new_key, noise, store, upload};
-use cloakroom_adapters::bucket::{BucketStore, Pool};
+use super::{POOL_BYTES, block_on, download, first, is_blob, new_key, noise, store, store_at, upload};
+use cloakroom_adapters::bucket::{BucketOptions, BucketStore, Pool};
 
 const PART: usize = 5 << 20;
 
@@ -22,6 +23,9 @@ pub fn trials() -> Vec<Trial> {
     let run = |name, test: fn()| trial(name, &Minio::needs(), test);
     vec![
         run("minio::it_can_be_used", || block_on(it_can_be_used())),
+        run("minio::a_bucket_with_object_lock_is_warned_of", || {
+            block_on(a_bucket_with_object_lock_is_warned_of());
+        }),
         run("minio::an_upload_that_is_completed_twice_is_confirmed", || {
             block_on(an_upload_that_is_completed_twice_is_confirmed());
         }),
@@ -58,6 +62,19 @@ async fn it_can_be_used() {
     let stamp = "00000000000000ab 1 0000000000000007".parse().unwrap();
     assert!(store.replace_stamp(None, stamp).await.unwrap());
     assert!(!store.replace_stamp(None, stamp).await.unwrap());
+}
+
+/// Object lock brings versions with it, so a deletion only hides what was written.
+async fn a_bucket_with_object_lock_is_warned_of() {
+    logs::capture();
+    let minio = Minio::start().await;
+    let endpoint = format!("http://{}", minio.address());
+    signed_with("PUT", &format!("{endpoint}/locked"), "x-amz-bucket-object-lock-enabled: true");
+    let options = BucketOptions { endpoint: Some(endpoint), ..BucketOptions::default() };
+    let key = [("AWS_ACCESS_KEY_ID", ACCESS_KEY), ("AWS_SECRET_ACCESS_KEY", SECRET_KEY)];
+    store_at("s3://locked/prefix", options, &key, &Metrics::new()).probe().await.unwrap();
+    let told = logs::lines_with("s3://locked/prefix keeps versions");
+    assert!(told.len() == 1 && told[0].contains("until a lifecycle rule"), "{told:?}");
 }
 
 async fn an_upload_that_is_completed_twice_is_confirmed() {
