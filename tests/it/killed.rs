@@ -56,7 +56,7 @@ async fn assert_rows_are_files(data_dir: &Path, least: usize) {
     let directory = DataDirectory::open(data_dir).unwrap();
     let ledger = SqliteLedger::open(&directory.ledger()).await.unwrap();
     let store = DiskStore::new(directory);
-    let strays: Vec<_> = ledger.strays().await.unwrap().iter().map(|stray| stray.key).collect();
+    let strays: Vec<_> = ledger.facts().await.unwrap().strays.iter().map(|stray| stray.key).collect();
     let mut blobs: Vec<(BlobKey, BlobFacts)> = store.list().try_collect().await.unwrap();
     blobs.retain(|(key, _)| !strays.contains(key));
     assert_eq!(store.arriving().await.unwrap(), []);

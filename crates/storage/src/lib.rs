@@ -17,7 +17,7 @@ pub mod turns;
 
 pub use replaced::Replaced;
 pub use staging::{
-    AccessError, Authority, CapacityLimits, ClaimError, DELETIONS_AT_ONCE, Download, Forgotten, LEAST_CHARGE,
-    Limits, NewUpload, NoRoom, Recovered, Share, ShareError, Staged, Staging, StraysGo, TOMBSTONE_LIFE,
+    AccessError, Authority, CapacityLimits, ClaimError, DELETIONS_AT_ONCE, Download, LEAST_CHARGE, Limits,
+    NewUpload, NoRoom, Recovered, Share, ShareError, Staged, Staging, StraysGo, TOMBSTONE_LIFE,
     TOMBSTONES_FOR_EACH, Terms, Upload, UploadError, check_new_ledger, owner_memory_bytes,
 };

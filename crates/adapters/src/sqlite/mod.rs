@@ -32,10 +32,9 @@ use sqlx::{ConnectOptions, Row as _};
 use crate::place::Place;
 use cloakroom_core::resource::{BlobKey, Owner, Resource, ResourceId, State, UploadHandle};
 use cloakroom_storage::ledger::{
-    Abandoned, Account, Charge, Completion, Deletion, Ledger, LedgerError, Listed, Observation, OwnerMemory,
-    PendingResource, Rowless, Stored, Stray, Taken, Unreadable, WatchScope,
+    Abandoned, Account, Charge, Completion, Deletion, Fact, Facts, Finish, Forgotten, Ledger, LedgerError,
+    Listed, Observation, OwnerMemory, PendingResource, Rowless, Stored, Taken, Unreadable,
 };
-use cloakroom_storage::stamp::Claim;
 use error::failed;
 use index::ReadyPage;
 use memory::Memory;
@@ -175,39 +174,28 @@ impl Ledger for SqliteLedger {
         self.change(Operation::MarkDeleting(decision)).await.map(Outcome::changed)
     }
 
-    async fn finish_deletion(&self, id: ResourceId) -> Result<bool, LedgerError> {
-        self.change(Operation::FinishDeletion(id)).await.map(Outcome::changed)
+    async fn finish(&self, id: ResourceId, finish: Finish) -> Result<bool, LedgerError> {
+        self.change(Operation::Finish(id, finish)).await.map(Outcome::changed)
     }
 
-    async fn finish_abandoned(&self, id: ResourceId, late: Option<Timestamp>) -> Result<bool, LedgerError> {
-        self.change(Operation::FinishAbandoned(id, late)).await.map(Outcome::changed)
-    }
-
-    async fn forget_tombstones(&self, before: Timestamp) -> Result<u64, LedgerError> {
-        self.change(Operation::ForgetTombstones(before)).await.map(|outcome| outcome.rows)
-    }
-
-    async fn trim_tombstones(&self, most: u64) -> Result<u64, LedgerError> {
-        let mut removed = 0;
+    async fn forget(&self, before: Timestamp, most: u64) -> Result<Forgotten, LedgerError> {
+        let expired = self.change(Operation::ForgetTombstones(before)).await?.rows;
+        let mut dropped = 0;
         loop {
             let row = sqlx::query("SELECT COUNT(*) AS rows FROM resources WHERE state = 'deleted'")
                 .fetch_one(&self.readers)
                 .await
                 .map_err(failed)?;
             let surplus = row.try_get::<i64, _>("rows").map_err(failed)?.unsigned_abs().saturating_sub(most);
-            if surplus == 0 {
-                return Ok(removed);
-            }
-            let trimmed = self.change(Operation::TrimTombstones(surplus.min(TRIMMED_AT_ONCE))).await?.rows;
+            let trimmed = match surplus {
+                0 => 0,
+                _ => self.change(Operation::TrimTombstones(surplus.min(TRIMMED_AT_ONCE))).await?.rows,
+            };
             if trimmed == 0 {
-                return Ok(removed);
+                return Ok(Forgotten { expired, dropped });
             }
-            removed += trimmed;
+            dropped += trimmed;
         }
-    }
-
-    async fn discard(&self, id: ResourceId) -> Result<bool, LedgerError> {
-        self.change(Operation::Discard(id)).await.map(Outcome::changed)
     }
 
     async fn find(&self, id: ResourceId) -> Result<Option<Resource>, LedgerError> {
@@ -348,36 +336,12 @@ impl Ledger for SqliteLedger {
             .map_err(failed)
     }
 
-    async fn cluster(&self) -> Result<Option<String>, LedgerError> {
-        surroundings::cluster(&self.readers).await.map_err(failed)
+    async fn facts(&self) -> Result<Facts, LedgerError> {
+        surroundings::facts(&self.readers).await.map_err(failed)
     }
 
-    async fn remember_cluster(&self, uid: Option<String>) -> Result<(), LedgerError> {
-        self.change(Operation::RememberCluster(uid)).await.map(drop)
-    }
-
-    async fn watched(&self) -> Result<Vec<WatchScope>, LedgerError> {
-        surroundings::watched(&self.readers).await.map_err(failed)
-    }
-
-    async fn remember_watched(&self, scopes: Vec<WatchScope>) -> Result<(), LedgerError> {
-        self.change(Operation::RememberWatched(scopes)).await.map(drop)
-    }
-
-    async fn strays(&self) -> Result<Vec<Stray>, LedgerError> {
-        strays::all(&self.readers).await.map_err(failed)
-    }
-
-    async fn note_strays(&self, found: Vec<Stray>, gone: Vec<BlobKey>) -> Result<(), LedgerError> {
-        self.change(Operation::NoteStrays(found, gone)).await.map(drop)
-    }
-
-    async fn claim(&self) -> Result<Option<Claim>, LedgerError> {
-        surroundings::claim(&self.readers).await.map_err(failed)
-    }
-
-    async fn write_claim(&self, claim: Claim) -> Result<(), LedgerError> {
-        self.change(Operation::WriteClaim(claim)).await.map(drop)
+    async fn write(&self, fact: Fact) -> Result<(), LedgerError> {
+        self.change(Operation::Write(fact)).await.map(drop)
     }
 
     fn changes(&self) -> u64 {

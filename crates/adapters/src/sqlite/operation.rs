@@ -11,11 +11,10 @@ use super::error::is_refusal;
 use super::memory::Memory;
 use super::row::{self, known_size};
 use super::{abandoned, strays, surroundings, tombstones};
-use cloakroom_core::resource::{BlobKey, ResourceId, State, UploadHandle};
+use cloakroom_core::resource::{ResourceId, State, UploadHandle};
 use cloakroom_storage::ledger::{
-    Abandoned, Completion, Condition, Deletion, Observation, PendingResource, Stored, Stray, WatchScope,
+    Abandoned, Completion, Condition, Deletion, Fact, Finish, Observation, PendingResource, Stored,
 };
-use cloakroom_storage::stamp::Claim;
 
 /// One change to the database.
 #[derive(Debug)]
@@ -27,16 +26,11 @@ pub(super) enum Operation {
     CountRoom,
     MarkUsed(ResourceId, Timestamp),
     MarkDeleting(Deletion),
-    FinishDeletion(ResourceId),
-    FinishAbandoned(ResourceId, Option<Timestamp>),
+    Finish(ResourceId, Finish),
     ForgetTombstones(Timestamp),
     TrimTombstones(u64),
-    Discard(ResourceId),
     Observe(Vec<Observation>),
-    RememberCluster(Option<String>),
-    WriteClaim(Claim),
-    RememberWatched(Vec<WatchScope>),
-    NoteStrays(Vec<Stray>, Vec<BlobKey>),
+    Write(Fact),
 }
 
 /// The result of a change.
@@ -50,7 +44,7 @@ pub(super) struct Outcome {
     pub(super) abandoned: Option<Abandoned>,
     /// What is stored, by namespace; only [`Operation::CountRoom`] sets it.
     pub(super) counted: Option<BTreeMap<String, Stored>>,
-    /// The strays after the change; only [`Operation::CountRoom`] and [`Operation::NoteStrays`] set it.
+    /// The strays after the change; only [`Operation::CountRoom`] and [`Fact::Strays`] set it.
     pub(super) strays: Option<Stored>,
 }
 
@@ -89,16 +83,17 @@ impl Operation {
             }
             Self::MarkUsed(id, at) => mark_used(*id, *at, connection).await,
             Self::MarkDeleting(deletion) => mark_deleting(deletion, connection).await,
-            Self::FinishDeletion(id) => return leave_tombstone(*id, connection).await,
-            Self::FinishAbandoned(id, late) => finish_abandoned(*id, *late, connection).await,
+            Self::Finish(id, Finish::Deleted) => return leave_tombstone(*id, connection).await,
+            Self::Finish(id, Finish::Abandoned { late }) => finish_abandoned(*id, *late, connection).await,
             Self::ForgetTombstones(before) => forget_tombstones(*before, connection).await,
             Self::TrimTombstones(surplus) => tombstones::trim(*surplus, connection).await,
-            Self::Discard(id) => return discard(*id, connection).await,
             Self::Observe(observations) => observe(observations, connection).await,
-            Self::RememberCluster(uid) => surroundings::remember_cluster(uid.as_deref(), connection).await,
-            Self::WriteClaim(claim) => surroundings::write_claim(*claim, connection).await,
-            Self::RememberWatched(scopes) => surroundings::remember_watched(scopes, connection).await,
-            Self::NoteStrays(found, gone) => {
+            Self::Write(Fact::Cluster(uid)) => {
+                surroundings::remember_cluster(uid.as_deref(), connection).await
+            }
+            Self::Write(Fact::Claim(claim)) => surroundings::write_claim(*claim, connection).await,
+            Self::Write(Fact::Watched(scopes)) => surroundings::remember_watched(scopes, connection).await,
+            Self::Write(Fact::Strays { found, gone }) => {
                 let rows = strays::note(found, gone, connection).await?;
                 let strays = Some(strays::stored(memory.least_bytes(), connection).await?);
                 return Ok(Outcome { rows, strays, ..Outcome::default() });
@@ -110,7 +105,7 @@ impl Operation {
     /// Applies the committed change to `memory`.
     pub(super) fn committed(&self, outcome: &Outcome, memory: &Memory) {
         let (is_done, index) = (outcome.rows > 0, memory.index());
-        if is_done && !matches!(self, Self::WriteClaim(_)) {
+        if is_done && !matches!(self, Self::Write(Fact::Claim(_))) {
             memory.changed();
         }
         if let Some(freed) = &outcome.freed {
@@ -125,7 +120,6 @@ impl Operation {
             Self::MarkUsed(id, _) => index.remove(*id),
             Self::MarkDeleting(deletion) if is_done => index.remove(deletion.id),
             Self::MarkDeleting(_) => index.doubt(),
-            Self::Discard(id) if is_done => index.remove(*id),
             Self::Observe(observations) => observations.iter().for_each(|seen| index.observed(seen)),
             Self::CountRoom => {
                 if let Some(stored) = &outcome.counted {
@@ -306,20 +300,6 @@ fn freed(row: Option<&SqliteRow>) -> Result<Outcome, sqlx::Error> {
     let size_bytes = row.try_get::<i64, _>("size_bytes")?.unsigned_abs();
     let freed = Freed { namespace: row::namespace(row), size_bytes };
     Ok(Outcome { rows: 1, freed: Some(freed), ..Outcome::default() })
-}
-
-/// Removes a row that was acknowledged, whatever is in it. A tombstone is left to the cleaner, and so is a handle.
-async fn discard(id: ResourceId, connection: &mut SqliteConnection) -> Result<Outcome, sqlx::Error> {
-    let row = sqlx::query(concat!(
-        "DELETE FROM resources WHERE id = ? AND state IS NOT 'pending' AND state IS NOT 'deleted' \
-         RETURNING owner_namespace, ",
-        known_size!(),
-        " AS size_bytes"
-    ))
-    .bind(id.to_string())
-    .fetch_optional(connection)
-    .await?;
-    freed(row.as_ref())
 }
 
 /// A tombstone whose time of deletion is missing or no time is removed by the time of its upload; the index finds both.

@@ -4,11 +4,22 @@
 use sqlx::Row as _;
 use sqlx::sqlite::{SqliteConnection, SqlitePool, SqliteRow};
 
+use super::strays;
 use cloakroom_core::resource::OwnerKind;
-use cloakroom_storage::ledger::WatchScope;
+use cloakroom_storage::ledger::{Facts, WatchScope};
 use cloakroom_storage::stamp::Claim;
 
-pub(super) async fn cluster(readers: &SqlitePool) -> Result<Option<String>, sqlx::Error> {
+/// All of it.
+pub(super) async fn facts(readers: &SqlitePool) -> Result<Facts, sqlx::Error> {
+    Ok(Facts {
+        cluster: cluster(readers).await?,
+        watched: watched(readers).await?,
+        strays: strays::all(readers).await?,
+        claim: claim(readers).await?,
+    })
+}
+
+async fn cluster(readers: &SqlitePool) -> Result<Option<String>, sqlx::Error> {
     let row = sqlx::query("SELECT value FROM facts WHERE name = 'cluster'").fetch_optional(readers).await?;
     // A damaged uid differs from the uid of the cluster that answers. So nothing is deleted for lack of an owner until
     // an admin accepts the cluster.
@@ -27,7 +38,7 @@ pub(super) async fn remember_cluster(
     remember("cluster", uid, connection).await
 }
 
-pub(super) async fn claim(readers: &SqlitePool) -> Result<Option<Claim>, sqlx::Error> {
+async fn claim(readers: &SqlitePool) -> Result<Option<Claim>, sqlx::Error> {
     let row = sqlx::query("SELECT value FROM facts WHERE name = 'claim'").fetch_optional(readers).await?;
     Ok(row.and_then(|row| row.try_get::<&str, _>("value").ok()?.parse().ok()))
 }
@@ -45,7 +56,7 @@ async fn remember(name: &str, value: &str, connection: &mut SqliteConnection) ->
         .map(|done| done.rows_affected())
 }
 
-pub(super) async fn watched(readers: &SqlitePool) -> Result<Vec<WatchScope>, sqlx::Error> {
+async fn watched(readers: &SqlitePool) -> Result<Vec<WatchScope>, sqlx::Error> {
     let rows = sqlx::query("SELECT kind, namespace FROM watched_kinds").fetch_all(readers).await?;
     Ok(rows.iter().filter_map(scope).collect())
 }

@@ -21,7 +21,8 @@ use cloakroom_core::clock::Readings;
 use cloakroom_core::metrics::SweepOutcome;
 use cloakroom_core::resource::{DeletionReason, Owner, ResourceId};
 use cloakroom_core::text::chain;
-use cloakroom_storage::{AccessError, Forgotten, Recovered, Staging, StraysGo};
+use cloakroom_storage::ledger::Forgotten;
+use cloakroom_storage::{AccessError, Recovered, Staging, StraysGo};
 use findings::Findings;
 
 /// The first sweep, and then every one after this many, reads everything from the ledger again and looks for bytes

@@ -128,7 +128,7 @@ async fn assert_all_is_well(
         server.assert_downloads(staged, what).await;
     }
     // A bundle that was whole and not acknowledged may belong to a later ledger: it waits for that.
-    let strays = shared.ledger.strays().await.unwrap();
+    let strays = shared.ledger.facts().await.unwrap().strays;
     assert!(strays.len() <= 1, "{what}: {strays:?}");
     server.staging.recover(true, StraysGo::Now).await.unwrap();
     let rows = shared.rows().await;

@@ -145,7 +145,7 @@ async fn bytes_that_appear_after_their_upload_was_abandoned_are_no_stray() {
     let recovered = successor.staging.recover(true, age).await.unwrap();
     assert_eq!(recovered, Recovered { strays: 2, ..Recovered::default() });
     // A store that has said no keeps nothing: if there is something all the same, its ledger may be an earlier copy.
-    let strays = shared.ledger.strays().await.unwrap();
+    let strays = shared.ledger.facts().await.unwrap().strays;
     assert_eq!(strays.iter().map(|stray| stray.key.resource()).collect::<Vec<_>>(), ids[2..]);
 }
 

@@ -1,5 +1,6 @@
 //! The port for the ownership table: which resources there are, and the objects that they live for.
 
+mod facts;
 mod listed;
 mod room;
 mod stray;
@@ -12,12 +13,12 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use crate::Replaced;
-use crate::stamp::Claim;
 use cloakroom_core::resource::{
     BlobKey, Bundle, DeletionReason, FileName, Lifetime, Owner, OwnerHistory, Resource, ResourceId,
     SecretHash, State, UploadHandle,
 };
 
+pub use facts::{Fact, Facts};
 pub use listed::{Listed, OwnerMemory, Unreadable};
 pub use room::{Account, Charge, Shortage, Taken};
 pub use stray::{Rowless, Stray};
@@ -60,6 +61,28 @@ pub struct Abandoned {
     pub handle: Option<UploadHandle>,
 }
 
+/// How a row ends whose bytes are removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Finish {
+    /// `deleting → deleted`. A [`Tombstone`](cloakroom_core::resource::Tombstone) remains, and the room is free.
+    Deleted,
+    /// An upload that was abandoned: its row and its handle go.
+    Abandoned {
+        /// When it was abandoned, if its bytes may still appear: [`Ledger::without_row`] then knows the key as long as a
+        /// tombstone.
+        late: Option<Timestamp>,
+    },
+}
+
+/// How many tombstones were removed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Forgotten {
+    /// Those whose time was over.
+    pub expired: u64,
+    /// Younger ones, removed because there were too many.
+    pub dropped: u64,
+}
+
 /// How much is acknowledged, and not yet removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stored {
@@ -100,7 +123,7 @@ pub trait Ledger: Send + Sync {
     async fn complete(&self, completion: Completion) -> Result<(), LedgerError>;
 
     /// What the store needs to abort an upload that nothing can complete any more; `None` if its row is not pending. The
-    /// row stays until [`Self::finish_abandoned`]. An upload without a row can be abandoned, too; its handle may still be
+    /// row stays until [`Self::finish`]. An upload without a row can be abandoned, too; its handle may still be
     /// there. This needs no room on the disk.
     async fn abandon(&self, id: ResourceId) -> Result<Option<Abandoned>, LedgerError>;
 
@@ -114,26 +137,12 @@ pub trait Ledger: Send + Sync {
     /// only become a tombstone. Returns `false` if the resource stays.
     async fn mark_deleting(&self, decision: Deletion) -> Result<bool, LedgerError>;
 
-    /// Records that the bytes are removed: `deleting → deleted`. A [`Tombstone`](cloakroom_core::resource::Tombstone)
-    /// remains, and the room is free. Returns `false` if there was nothing to finish.
-    async fn finish_deletion(&self, id: ResourceId) -> Result<bool, LedgerError>;
+    /// Records that the bytes of a row are removed. Returns `false` if there was nothing to finish.
+    async fn finish(&self, id: ResourceId, finish: Finish) -> Result<bool, LedgerError>;
 
-    /// Removes the row and the handle of an upload that was abandoned, once its bytes are removed. If they may still appear,
-    /// `late` is when it was abandoned: [`Self::without_row`] then knows the key as long as a tombstone. Returns
-    /// `false` if there was no row.
-    async fn finish_abandoned(&self, id: ResourceId, late: Option<Timestamp>) -> Result<bool, LedgerError>;
-
-    /// Removes tombstones of resources that were deleted before `before`, and returns how many. Uploads that were abandoned
-    /// before it are forgotten, too.
-    async fn forget_tombstones(&self, before: Timestamp) -> Result<u64, LedgerError>;
-
-    /// Removes tombstones until `most` are left, each time the oldest one of the namespace that has most of them.
-    /// Returns how many.
-    async fn trim_tombstones(&self, most: u64) -> Result<u64, LedgerError>;
-
-    /// Removes a row that this version cannot read, without a tombstone. Its room is free afterwards.
-    /// Returns `false` if there is no such row.
-    async fn discard(&self, id: ResourceId) -> Result<bool, LedgerError>;
+    /// Removes tombstones of resources that were deleted before `before`, and then others until `most` are left, each time the
+    /// oldest one of the namespace that has most of them. Uploads that were abandoned before `before` are forgotten, too.
+    async fn forget(&self, before: Timestamp, most: u64) -> Result<Forgotten, LedgerError>;
 
     /// One row. Returns [`LedgerError::Unreadable`] if this version cannot read it.
     async fn find(&self, id: ResourceId) -> Result<Option<Resource>, LedgerError>;
@@ -153,7 +162,7 @@ pub trait Ledger: Send + Sync {
     async fn tombstones(&self, after: Option<ResourceId>, limit: u32) -> Result<Vec<Resource>, LedgerError>;
 
     /// Up to `limit` ids in `state`, after `after`, in order. Empty if there are no more. Damaged ids are left out. An
-    /// upload that has a handle and no row counts as pending: its row was damaged or discarded.
+    /// upload that has a handle and no row counts as pending: its row was damaged.
     async fn ids_in(
         &self,
         state: State,
@@ -191,31 +200,11 @@ pub trait Ledger: Send + Sync {
     /// How many rows are in each state. States without rows, and unknown states, are left out.
     async fn count_by_state(&self) -> Result<BTreeMap<&'static str, u64>, LedgerError>;
 
-    /// The cluster that was asked about owners, by the uid of its namespace `kube-system`; `None` if none is known.
-    async fn cluster(&self) -> Result<Option<String>, LedgerError>;
+    /// What the ledger remembers beside its rows.
+    async fn facts(&self) -> Result<Facts, LedgerError>;
 
-    /// Remembers the uid of the cluster; `None` forgets it.
-    async fn remember_cluster(&self, uid: Option<String>) -> Result<(), LedgerError>;
-
-    /// The kinds, with their namespaces, that a server on this ledger once read completely. Rows that this version cannot
-    /// read are left out.
-    async fn watched(&self) -> Result<Vec<WatchScope>, LedgerError>;
-
-    /// Remembers kinds that a server has read completely.
-    async fn remember_watched(&self, scopes: Vec<WatchScope>) -> Result<(), LedgerError>;
-
-    /// The strays that listings with this ledger have found. Rows that this version cannot read are left out.
-    async fn strays(&self) -> Result<Vec<Stray>, LedgerError>;
-
-    /// Adds strays, unless they are known already, and removes those that are `gone`. Strays count in [`Account::Bytes`],
-    /// and in no account of a holder.
-    async fn note_strays(&self, found: Vec<Stray>, gone: Vec<BlobKey>) -> Result<(), LedgerError>;
-
-    /// The claim on its store; `None` if it never had a store. A claim that this version cannot read counts as none.
-    async fn claim(&self) -> Result<Option<Claim>, LedgerError>;
-
-    /// Replaces the claim on its store.
-    async fn write_claim(&self, claim: Claim) -> Result<(), LedgerError>;
+    /// Changes one of them.
+    async fn write(&self, fact: Fact) -> Result<(), LedgerError>;
 
     /// A number that grows with each change to the ledger, except to its claim.
     fn changes(&self) -> u64;

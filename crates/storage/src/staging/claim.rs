@@ -9,7 +9,7 @@ use futures_util::StreamExt as _;
 use tokio::sync::Mutex;
 
 use super::{AccessError, Authority, Parts, Staging};
-use crate::ledger::{Ledger, LedgerError};
+use crate::ledger::{Fact, Ledger, LedgerError};
 use crate::stamp::{Claim, ClaimState, Installation, Stamp};
 use crate::store::{BlobStore, StoreError};
 use cloakroom_core::metrics::Metrics;
@@ -108,7 +108,7 @@ impl Claims {
         adopt: Option<Installation>,
         metrics: Metrics,
     ) -> Result<Self, ClaimError> {
-        let (own, seen) = (ledger.claim().await?, blobs.stamp().await.map_err(ClaimError::Store)?);
+        let (own, seen) = (ledger.facts().await?.claim, blobs.stamp().await.map_err(ClaimError::Store)?);
         let knows = ledger.taken().await?.resources;
         let begin = |installation| {
             let stamp = Stamp::new(installation, 0, &mut rand::rng());
@@ -270,7 +270,7 @@ impl Parts {
     /// Reads both again if the ledger has another claim than this process wrote: the answer got lost, or another server on this
     /// ledger has written one. Returns whether the ledger is behind.
     async fn is_behind_by_now(&self, stamps: &mut Stamps) -> Result<bool, AccessError> {
-        let there = self.ledger.claim().await?;
+        let there = self.ledger.facts().await?.claim;
         let Some(claim) = there.filter(|_| there != stamps.written) else { return Ok(false) };
         (stamps.own, stamps.written, stamps.seen) = (claim, there, self.stamp_there().await?);
         Ok(claim.state == ClaimState::Behind || stamps.seen.is_some_and(|seen| claim.is_behind(&seen)))
@@ -297,10 +297,10 @@ impl Parts {
         }
         // After an error it is not known what the ledger has.
         stamps.written = None;
-        match self.ledger.write_claim(claim).await {
+        match self.ledger.write(Fact::Claim(claim)).await {
             Err(LedgerError::Full) => {
                 self.give_up_reserve().await?;
-                self.ledger.write_claim(claim).await?;
+                self.ledger.write(Fact::Claim(claim)).await?;
             }
             written => written?,
         }

@@ -33,7 +33,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
-use crate::ledger::{Ledger, LedgerError, Stored, Unreadable, UnreadableRow, WatchScope};
+use crate::ledger::{Fact, Forgotten, Ledger, LedgerError, Stored, Unreadable, UnreadableRow, WatchScope};
 use crate::stamp::Installation;
 use crate::store::Storage;
 use crate::turns::Turns;
@@ -73,15 +73,6 @@ pub fn owner_memory_bytes(max_resources: usize) -> u64 {
 /// How many tombstones stay at most for each of `--max-resources`. If there are more, the namespace that has most of
 /// them loses its oldest ones.
 pub const TOMBSTONES_FOR_EACH: usize = 2;
-
-/// How many tombstones were removed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Forgotten {
-    /// Tombstones that were older than [`TOMBSTONE_LIFE`].
-    pub expired: u64,
-    /// Younger tombstones, removed because there were too many.
-    pub dropped: u64,
-}
 
 /// The limits of this server.
 #[derive(Debug, Clone, Copy)]
@@ -230,14 +221,11 @@ impl Staging {
     /// Removes tombstones that are older than [`TOMBSTONE_LIFE`], and then those that are too many.
     pub async fn forget_tombstones(&self, now: Timestamp) -> Result<Forgotten, LedgerError> {
         let Parts { ledger, limits, metrics, .. } = &*self.parts;
-        let expired = match now.checked_sub(TOMBSTONE_LIFE) {
-            Ok(before) => ledger.forget_tombstones(before).await?,
-            Err(_) => 0,
-        };
+        let before = now.checked_sub(TOMBSTONE_LIFE).unwrap_or(Timestamp::MIN);
         let most = limits.max_resources.saturating_mul(TOMBSTONES_FOR_EACH) as u64;
-        let dropped = ledger.trim_tombstones(most).await?;
-        metrics.tombstones_dropped(dropped);
-        Ok(Forgotten { expired, dropped })
+        let forgotten = ledger.forget(before, most).await?;
+        metrics.tombstones_dropped(forgotten.dropped);
+        Ok(forgotten)
     }
 
     /// What is acknowledged and not yet removed, by real sizes: a small resource does not count as more than it has.
@@ -259,22 +247,22 @@ impl Staging {
 
     /// The uid of the cluster that was asked about owners; `None` if none is known.
     pub async fn cluster(&self) -> Result<Option<String>, LedgerError> {
-        self.parts.ledger.cluster().await
+        Ok(self.parts.ledger.facts().await?.cluster)
     }
 
     /// Remembers the uid of the cluster; `None` forgets it.
     pub async fn remember_cluster(&self, uid: Option<String>) -> Result<(), LedgerError> {
-        self.parts.ledger.remember_cluster(uid).await
+        self.parts.ledger.write(Fact::Cluster(uid)).await
     }
 
     /// The kinds, with their namespaces, that a server on this ledger once read completely.
     pub async fn watched(&self) -> Result<Vec<WatchScope>, LedgerError> {
-        self.parts.ledger.watched().await
+        Ok(self.parts.ledger.facts().await?.watched)
     }
 
     /// Remembers kinds that a server has read completely.
     pub async fn remember_watched(&self, scopes: Vec<WatchScope>) -> Result<(), LedgerError> {
-        self.parts.ledger.remember_watched(scopes).await
+        self.parts.ledger.write(Fact::Watched(scopes)).await
     }
 
     /// The rows that this version cannot read.

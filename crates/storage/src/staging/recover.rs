@@ -7,6 +7,7 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use super::strays::Found;
 use super::upload::{Late, tell_of_broken_upload};
 use super::{AccessError, Parts, Staging, StraysGo};
+use crate::ledger::Finish;
 use cloakroom_core::resource::{BlobKey, ResourceId, State};
 use cloakroom_core::text::chain;
 
@@ -82,7 +83,7 @@ impl Parts {
         }
         let Some(abandoned) = self.ledger.abandon(id).await? else { return Ok(false) };
         if !is_own && self.storage.blobs.facts(BlobKey::of(id)).await?.is_some() {
-            self.ledger.finish_abandoned(id, None).await?;
+            self.ledger.finish(id, Finish::Abandoned { late: None }).await?;
         } else {
             // How far it came is not known any more.
             self.remove_abandoned(id, &abandoned, Late::Maybe).await?;

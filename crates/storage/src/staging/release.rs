@@ -7,7 +7,7 @@ use tracing::Instrument as _;
 
 use super::transfers::Gate;
 use super::{AccessError, Parts, Staging};
-use crate::ledger::{Condition, Deletion, LedgerError};
+use crate::ledger::{Condition, Deletion, Finish, LedgerError};
 use crate::store::StoreError;
 use cloakroom_core::resource::{BlobKey, DeletionReason, Ready, Resource, ResourceId, ResourceSecret, State};
 use cloakroom_core::text::chain;
@@ -48,24 +48,6 @@ impl Staging {
         let is_removed = self.parts.delete(state, deletion).await?;
         self.parts.tell_of_unreadable().await?;
         Ok(is_removed)
-    }
-
-    /// Deletes a resource that this version cannot read, for an admin. If its row refuses the change, the row is removed
-    /// without a tombstone. Returns `false` if there is no such row.
-    pub async fn remove_unreadable(&self, id: ResourceId) -> Result<bool, AccessError> {
-        match self.remove(id).await {
-            Err(AccessError::Ledger(LedgerError::Refused(_))) | Ok(false) => {}
-            removed => return removed,
-        }
-        if !self.parts.ledger.discard(id).await? {
-            return Ok(false);
-        }
-        let reason = DeletionReason::Removed;
-        self.parts.metrics.deleted(reason.as_str());
-        tracing::info!(resource_id = %id, %reason, "deleted");
-        self.parts.storage.blobs.delete(BlobKey::of(id)).await?;
-        self.parts.tell_of_unreadable().await?;
-        Ok(true)
     }
 
     /// Deletes a resource for an admin if it was never downloaded, and no download is in flight. Returns `false` if it
@@ -168,7 +150,7 @@ impl Parts {
             return Ok(false);
         }
         self.storage.blobs.delete(BlobKey::of(id)).await?;
-        let is_finished = self.ledger.finish_deletion(id).await?;
+        let is_finished = self.ledger.finish(id, Finish::Deleted).await?;
         self.transfers.deletion_finished(id);
         Ok(is_finished)
     }

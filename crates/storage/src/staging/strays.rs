@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::upload::Late;
 use super::{AccessError, Authority, Parts};
-use crate::ledger::{Rowless, Stray};
+use crate::ledger::{Fact, Rowless, Stray};
 use crate::store::BlobFacts;
 use cloakroom_core::clock::Readings;
 use cloakroom_core::resource::BlobKey;
@@ -64,7 +64,7 @@ impl Parts {
     /// Makes the strays of the ledger those that were just found. A stray that was known stays known since then.
     async fn note_strays(&self, found: Vec<Stray>) -> Result<(), AccessError> {
         let known: BTreeSet<BlobKey> =
-            self.ledger.strays().await?.into_iter().map(|stray| stray.key).collect();
+            self.ledger.facts().await?.strays.into_iter().map(|stray| stray.key).collect();
         let here: BTreeSet<BlobKey> = found.iter().map(|stray| stray.key).collect();
         let gone: Vec<BlobKey> = known.difference(&here).copied().collect();
         let mut new = Vec::new();
@@ -85,10 +85,10 @@ impl Parts {
             );
         }
         for new in new.chunks(TOGETHER) {
-            self.ledger.note_strays(new.to_vec(), Vec::new()).await?;
+            self.ledger.write(Fact::Strays { found: new.to_vec(), gone: Vec::new() }).await?;
         }
         for gone in gone.chunks(TOGETHER) {
-            self.ledger.note_strays(Vec::new(), gone.to_vec()).await?;
+            self.ledger.write(Fact::Strays { found: Vec::new(), gone: gone.to_vec() }).await?;
         }
         Ok(())
     }
@@ -103,7 +103,7 @@ impl Parts {
             return Ok(0);
         }
         let (now, mut removed) = (self.readings(), Vec::new());
-        for stray in self.ledger.strays().await? {
+        for stray in self.ledger.facts().await?.strays {
             match self.remove_if_due(&stray, go, &now).await {
                 Ok(true) => removed.push(stray.key),
                 Ok(false) => {}
@@ -112,7 +112,7 @@ impl Parts {
             }
         }
         for gone in removed.chunks(TOGETHER) {
-            self.ledger.note_strays(Vec::new(), gone.to_vec()).await?;
+            self.ledger.write(Fact::Strays { found: Vec::new(), gone: gone.to_vec() }).await?;
         }
         Ok(removed.len() as u64)
     }

@@ -12,7 +12,7 @@ use tracing::Instrument as _;
 use super::capacity::{Beginning, Hold};
 use super::counted::CountedWriter;
 use super::{AccessError, Parts, Staging, UploadError};
-use crate::ledger::{Abandoned, Completion, LedgerError, PendingResource};
+use crate::ledger::{Abandoned, Completion, Finish, LedgerError, PendingResource};
 use crate::store::{Begun, StoreError};
 use cloakroom_core::client::Client;
 use cloakroom_core::metrics::UploadMeasurement;
@@ -351,7 +351,7 @@ impl Parts {
     ) -> Result<(), AccessError> {
         self.storage.blobs.abort(BlobKey::of(id), abandoned.handle.as_ref()).await?;
         let late = (late == Late::Maybe).then(|| self.clock.now());
-        self.ledger.finish_abandoned(id, late).await?;
+        self.ledger.finish(id, Finish::Abandoned { late }).await?;
         self.own_uploads().remove(&id);
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! The claim in a ledger, and the count of its changes.
 
+use cloakroom_storage::ledger::{Fact, Finish};
 use cloakroom_storage::stamp::{Claim, ClaimState, Installation, Stamp};
 
 use super::rows::{at, deleting, new_id, open, pending};
@@ -18,11 +19,11 @@ fn claim(number: u64, state: ClaimState) -> Claim {
 }
 
 async fn a_claim_is_durable(data: &LedgerData) {
-    assert_eq!(open(data).await.claim().await.unwrap(), None);
+    assert_eq!(open(data).await.facts().await.unwrap().claim, None);
     for (number, state) in [(1, ClaimState::Begun), (1, ClaimState::Made), (u64::MAX, ClaimState::Behind)] {
         let claim = claim(number, state);
-        open(data).await.write_claim(claim).await.unwrap();
-        assert_eq!(open(data).await.claim().await.unwrap(), Some(claim));
+        open(data).await.write(Fact::Claim(claim)).await.unwrap();
+        assert_eq!(open(data).await.facts().await.unwrap().claim, Some(claim));
     }
 }
 
@@ -38,15 +39,15 @@ async fn each_change_is_counted_and_a_claim_is_none(data: &LedgerData) {
     ledger.begin(pending(id), &[]).await.unwrap();
     has_changed("an upload", true).await;
     ledger.abandon(id).await.unwrap().unwrap();
-    ledger.finish_abandoned(id, None).await.unwrap();
+    ledger.finish(id, Finish::Abandoned { late: None }).await.unwrap();
     has_changed("the end of an upload", true).await;
-    ledger.write_claim(claim(1, ClaimState::Made)).await.unwrap();
+    ledger.write(Fact::Claim(claim(1, ClaimState::Made))).await.unwrap();
     ledger.find(id).await.unwrap();
     ledger.mark_used(id, at(1)).await.unwrap();
-    ledger.note_strays(Vec::new(), Vec::new()).await.unwrap();
+    ledger.write(Fact::Strays { found: Vec::new(), gone: Vec::new() }).await.unwrap();
     has_changed("a claim, and what changes no row", false).await;
     let id = deleting(&ledger).await;
     has_changed("a deletion that is decided", true).await;
-    ledger.finish_deletion(id).await.unwrap();
+    ledger.finish(id, Finish::Deleted).await.unwrap();
     has_changed("its end", true).await;
 }

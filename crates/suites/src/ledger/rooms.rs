@@ -2,7 +2,8 @@
 
 use cloakroom_core::resource::{BlobKey, Bundle, DeletionReason, Holder, Owner, OwnerKind, ResourceId};
 use cloakroom_storage::ledger::{
-    Account, Charge, Completion, Condition, Deletion, LedgerError, Shortage, Stored, Stray, Taken,
+    Account, Charge, Completion, Condition, Deletion, Fact, Finish, LedgerError, Shortage, Stored, Stray,
+    Taken,
 };
 
 use super::rows::{AnyLedger, at, completion, new_id, pending};
@@ -16,7 +17,6 @@ pub const RULES: &[Rule<LedgerData>] = rules!(
     an_upload_that_does_not_fit_leaves_no_row,
     an_upload_that_ends_gives_its_room_back,
     a_deletion_gives_its_room_back_once,
-    a_row_that_is_discarded_gives_its_room_back,
     what_is_complete_is_charged_what_it_has,
     each_resource_counts_as_the_least_at_least,
     a_holder_has_its_share_of_the_room_and_others_theirs,
@@ -125,7 +125,7 @@ async fn an_upload_that_ends_gives_its_room_back(data: &LedgerData) {
     let id = upload(&ledger, &all).await.unwrap();
     assert!(ledger.abandon(id).await.unwrap().is_some());
     assert_eq!(taken(&ledger).await.1, 100, "its bytes are still there");
-    ledger.finish_abandoned(id, None).await.unwrap();
+    ledger.finish(id, Finish::Abandoned { late: None }).await.unwrap();
     ledger.let_go(id);
     assert_eq!(taken(&ledger).await, (0, 0));
 }
@@ -137,18 +137,9 @@ async fn a_deletion_gives_its_room_back_once(data: &LedgerData) {
     delete(&ledger, id).await;
     assert_eq!(taken(&ledger).await, (2, 100), "its bytes are still there");
     for _ in 0..3 {
-        ledger.finish_deletion(id).await.unwrap();
+        ledger.finish(id, Finish::Deleted).await.unwrap();
         assert_eq!(taken(&ledger).await, (1, 50));
     }
-}
-
-async fn a_row_that_is_discarded_gives_its_room_back(data: &LedgerData) {
-    let ledger = open(data).await;
-    let id = stored(&ledger, "a", 50).await;
-    stored(&ledger, "b", 60).await;
-    assert!(ledger.discard(id).await.unwrap());
-    assert!(!ledger.discard(id).await.unwrap());
-    assert_eq!(taken(&ledger).await, (1, 60));
 }
 
 async fn what_is_complete_is_charged_what_it_has(data: &LedgerData) {
@@ -169,7 +160,7 @@ async fn each_resource_counts_as_the_least_at_least(data: &LedgerData) {
     assert_eq!(taken(&ledger).await, (2, 2 * LEAST + 1));
     assert_eq!(taken(&open(data).await).await, (2, 2 * LEAST + 1));
     delete(&ledger, id).await;
-    ledger.finish_deletion(id).await.unwrap();
+    ledger.finish(id, Finish::Deleted).await.unwrap();
     assert_eq!(taken(&ledger).await, (1, LEAST + 1));
 }
 
@@ -186,7 +177,7 @@ async fn a_holder_has_its_share_of_the_room_and_others_theirs(data: &LedgerData)
     upload(&ledger, &charges("greedy")).await.unwrap();
     delete(&ledger, first).await;
     assert!(upload(&ledger, &charges("greedy")).await.is_err());
-    ledger.finish_deletion(first).await.unwrap();
+    ledger.finish(first, Finish::Deleted).await.unwrap();
     upload(&ledger, &charges("greedy")).await.unwrap();
 }
 
@@ -219,12 +210,15 @@ async fn strays_are_noted_once_and_count_in_the_bytes_of_all_and_of_no_holder(da
     let (large, small) = (stray(100, 1), stray(1, 2));
     {
         let ledger = open(data).await;
-        ledger.note_strays(vec![large, small], Vec::new()).await.unwrap();
-        ledger.note_strays(vec![Stray { seen_at: at(9), ..large }], Vec::new()).await.unwrap();
+        ledger.write(Fact::Strays { found: vec![large, small], gone: Vec::new() }).await.unwrap();
+        ledger
+            .write(Fact::Strays { found: vec![Stray { seen_at: at(9), ..large }], gone: Vec::new() })
+            .await
+            .unwrap();
         ledger.close().await;
     }
     let ledger = open(data).await;
-    let mut noted = ledger.strays().await.unwrap();
+    let mut noted = ledger.facts().await.unwrap().strays;
     noted.sort_by_key(|stray| stray.seen_at);
     assert_eq!(noted, [large, small], "when it was first seen stays");
     let taken = ledger.taken().await.unwrap();
@@ -232,8 +226,11 @@ async fn strays_are_noted_once_and_count_in_the_bytes_of_all_and_of_no_holder(da
     assert_eq!((taken.bytes, taken.stored_bytes, taken.resources, taken.most_bytes), (100 + LEAST, 0, 0, 0));
     let shortage = upload(&ledger, &[bytes(50, 150)]).await.unwrap_err();
     assert_eq!(shortage.taken, 100 + LEAST);
-    ledger.note_strays(Vec::new(), vec![large.key, BlobKey::of(new_id())]).await.unwrap();
-    assert_eq!(ledger.strays().await.unwrap(), [small]);
+    ledger
+        .write(Fact::Strays { found: Vec::new(), gone: vec![large.key, BlobKey::of(new_id())] })
+        .await
+        .unwrap();
+    assert_eq!(ledger.facts().await.unwrap().strays, [small]);
     ledger.refresh(true).await.unwrap();
     ledger.refresh(true).await.unwrap();
     assert_eq!(ledger.taken().await.unwrap().bytes, LEAST);

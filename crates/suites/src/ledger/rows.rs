@@ -6,7 +6,7 @@ use std::time::Duration;
 use cloakroom_core::resource::{
     Bundle, DeletionReason, FileName, Lifetime, Owner, OwnerKind, Resource, ResourceId, ResourceSecret, State,
 };
-use cloakroom_storage::ledger::{Completion, Condition, Deletion, Ledger, PendingResource};
+use cloakroom_storage::ledger::{Completion, Condition, Deletion, Finish, Ledger, PendingResource};
 use jiff::Timestamp;
 
 use crate::ledgers::LedgerData;
@@ -72,7 +72,7 @@ pub async fn deleting(ledger: &AnyLedger) -> ResourceId {
 
 pub async fn deleted(ledger: &AnyLedger) -> ResourceId {
     let id = deleting(ledger).await;
-    assert!(ledger.finish_deletion(id).await.unwrap());
+    assert!(ledger.finish(id, Finish::Deleted).await.unwrap());
     id
 }
 

@@ -9,7 +9,8 @@ use cloakroom_core::resource::{
     ResourceSecret, State, StateData, Tombstone, UploadHandle,
 };
 use cloakroom_storage::ledger::{
-    Abandoned, Completion, Condition, Deletion, LedgerError, Observation, OwnerMemory, Stored, WatchScope,
+    Abandoned, Completion, Condition, Deletion, Fact, Finish, LedgerError, Observation, OwnerMemory, Stored,
+    WatchScope,
 };
 use futures_util::future::join_all;
 
@@ -88,7 +89,7 @@ async fn only_an_upload_that_goes_on_can_be_abandoned(data: &LedgerData) {
         assert_eq!(ledger.abandon(id).await.unwrap(), Some(Abandoned::default()));
         assert_eq!(state(&ledger, id).await, Some(State::Pending), "its bytes go before its row");
     }
-    assert!(ledger.finish_abandoned(id, None).await.unwrap());
+    assert!(ledger.finish(id, Finish::Abandoned { late: None }).await.unwrap());
     let late = ledger.complete(completion(id)).await;
     assert!(matches!(late, Err(LedgerError::Abandoned { id: named }) if named == id));
     assert!(ledger.find(id).await.unwrap().is_none());
@@ -110,7 +111,7 @@ async fn a_handle_is_kept_until_the_upload_is_complete_or_abandoned(data: &Ledge
     let reopened = open(data).await;
     let abandoned = reopened.abandon(id).await.unwrap();
     assert_eq!(abandoned, Some(Abandoned { handle: Some(handle.clone()) }));
-    reopened.finish_abandoned(id, None).await.unwrap();
+    reopened.finish(id, Finish::Abandoned { late: None }).await.unwrap();
     let late = ledger.note_handle(id, handle.clone()).await;
     assert!(matches!(late, Err(LedgerError::Abandoned { .. })));
     let complete = ready(&ledger).await;
@@ -180,7 +181,7 @@ async fn a_deletion_goes_from_ready_to_deleting_to_deleted_and_no_other_way(data
     }
     for id in [new_id(), waiting, ready(&ledger).await, deleted(&ledger).await] {
         let before = state(&ledger, id).await;
-        assert!(!ledger.finish_deletion(id).await.unwrap());
+        assert!(!ledger.finish(id, Finish::Deleted).await.unwrap());
         assert_eq!(state(&ledger, id).await, before, "bytes are removed before their tombstone is set");
     }
     let id = deleted(&ledger).await;
@@ -207,8 +208,8 @@ async fn tombstones_are_forgotten_by_the_time_of_their_deletion(data: &LedgerDat
     let ledger = open(data).await;
     let gone = [deleted(&ledger).await, deleted(&ledger).await];
     let kept = [ready(&ledger).await, deleting(&ledger).await];
-    assert_eq!(ledger.forget_tombstones(at(200)).await.unwrap(), 0);
-    assert_eq!(ledger.forget_tombstones(at(201)).await.unwrap(), 2);
+    assert_eq!(ledger.forget(at(200), 100).await.unwrap().expired, 0);
+    assert_eq!(ledger.forget(at(201), 100).await.unwrap().expired, 2);
     for id in gone {
         assert_eq!(state(&ledger, id).await, None);
     }
@@ -227,7 +228,7 @@ async fn of_too_many_tombstones_the_oldest_of_the_largest_namespace_go_first(dat
         ledger.complete(Completion { owner, ..completion(id) }).await.unwrap();
         let deletion = Deletion { at: at(second), ..deletion(id, Condition::Always) };
         assert!(ledger.mark_deleting(deletion).await.unwrap());
-        ledger.finish_deletion(id).await.unwrap();
+        ledger.finish(id, Finish::Deleted).await.unwrap();
         id
     };
     let small = deleted_in("small", 1).await;
@@ -236,8 +237,8 @@ async fn of_too_many_tombstones_the_oldest_of_the_largest_namespace_go_first(dat
         large.push(deleted_in("large", second).await);
     }
     ready(&ledger).await;
-    assert_eq!(ledger.trim_tombstones(5).await.unwrap(), 0);
-    assert_eq!(ledger.trim_tombstones(3).await.unwrap(), 2);
+    assert_eq!(ledger.forget(at(-1000), 5).await.unwrap().dropped, 0);
+    assert_eq!(ledger.forget(at(-1000), 3).await.unwrap().dropped, 2);
     let mut left = vec![small, large[0], large[3]];
     left.sort_unstable();
     assert_eq!(ledger.ids_in(State::Deleted, None, 100).await.unwrap(), left);
@@ -264,25 +265,25 @@ async fn equal_owners_need_memory_once(data: &LedgerData) {
 
 async fn the_cluster_that_was_written_down_last_is_the_one_that_is_known(data: &LedgerData) {
     let ledger = open(data).await;
-    assert_eq!(ledger.cluster().await.unwrap(), None);
+    assert_eq!(ledger.facts().await.unwrap().cluster, None);
     for uid in [Some("one"), Some("other"), None, None, Some("one")] {
-        ledger.remember_cluster(uid.map(str::to_owned)).await.unwrap();
-        assert_eq!(open(data).await.cluster().await.unwrap().as_deref(), uid);
+        ledger.write(Fact::Cluster(uid.map(str::to_owned))).await.unwrap();
+        assert_eq!(open(data).await.facts().await.unwrap().cluster.as_deref(), uid);
     }
 }
 
 async fn what_could_be_read_is_remembered_once(data: &LedgerData) {
     let ledger = open(data).await;
-    assert_eq!(ledger.watched().await.unwrap(), []);
+    assert_eq!(ledger.facts().await.unwrap().watched, []);
     let scope = |kind, namespace: Option<&str>| WatchScope {
         kind: OwnerKind::parse(kind).unwrap(),
         namespace: namespace.map(str::to_owned),
     };
     let all = [scope("Job", Some("demo")), scope("Pod", None), scope("Pod", Some("demo"))];
     for scopes in [&all[1..], &all[..2], &[]] {
-        ledger.remember_watched(scopes.to_vec()).await.unwrap();
+        ledger.write(Fact::Watched(scopes.to_vec())).await.unwrap();
     }
-    let mut watched = open(data).await.watched().await.unwrap();
+    let mut watched = open(data).await.facts().await.unwrap().watched;
     watched.sort_unstable();
     assert_eq!(watched, all);
 }

@@ -1,5 +1,6 @@
 //! The keys that have no row, and whether their resource or upload has ended.
 
+use cloakroom_storage::ledger::Finish;
 use std::collections::BTreeMap;
 
 use cloakroom_core::resource::{BlobKey, ResourceId};
@@ -17,7 +18,7 @@ async fn a_key_has_a_row_or_has_ended_or_is_not_known(data: &LedgerData) {
         begin(&ledger, id).await;
         ledger.abandon(id).await.unwrap().unwrap();
         assert!(without_row(&ledger, &[id]).await.is_empty(), "its bytes are not removed yet");
-        assert!(ledger.finish_abandoned(id, at).await.unwrap());
+        assert!(ledger.finish(id, Finish::Abandoned { late: at }).await.unwrap());
     }
     begin(&ledger, uploading).await;
     let tombstone = deleted(&ledger).await;
@@ -28,14 +29,13 @@ async fn a_key_has_a_row_or_has_ended_or_is_not_known(data: &LedgerData) {
     assert_eq!(without_row(&ledger, &[]).await, BTreeMap::new());
     // A second end of the same upload does not make the ledger forget the key.
     ledger.abandon(late).await.unwrap().unwrap();
-    assert!(!ledger.finish_abandoned(late, None).await.unwrap());
-    ledger.trim_tombstones(0).await.unwrap();
-    ledger.forget_tombstones(at(200)).await.unwrap();
+    assert!(!ledger.finish(late, Finish::Abandoned { late: None }).await.unwrap());
+    ledger.forget(at(200), 0).await.unwrap();
     assert_eq!(
         without_row(&ledger, &[late, tombstone]).await,
         BTreeMap::from([(late, true), (tombstone, false)])
     );
-    ledger.forget_tombstones(at(201)).await.unwrap();
+    ledger.forget(at(201), 0).await.unwrap();
     assert_eq!(without_row(&ledger, &[late]).await, BTreeMap::from([(late, false)]));
     let many: Vec<_> = (0..2500).map(|_| new_id()).chain([uploading]).collect();
     assert_eq!(without_row(&ledger, &many).await.len(), 2500);

@@ -49,7 +49,6 @@ pub enum Step {
     LedgerIdsIn,
     LedgerRefresh,
     LedgerListed,
-    LedgerDiscard,
     LedgerWriteClaim,
     StoreReplaceStamp,
     /// Those that no test names.

@@ -6,10 +6,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use cloakroom_core::resource::{BlobKey, Owner, Resource, ResourceId, State, UploadHandle};
 use cloakroom_storage::ledger::{
-    Abandoned, Account, Charge, Completion, Deletion, Ledger, LedgerError, Listed, Observation, OwnerMemory,
-    PendingResource, Rowless, Stored, Stray, Taken, Unreadable, WatchScope,
+    Abandoned, Account, Charge, Completion, Deletion, Fact, Facts, Finish, Forgotten, Ledger, LedgerError,
+    Listed, Observation, OwnerMemory, PendingResource, Rowless, Stored, Taken, Unreadable,
 };
-use cloakroom_storage::stamp::Claim;
 use jiff::Timestamp;
 
 use super::faults::{Faults, Step};
@@ -58,24 +57,16 @@ impl Ledger for FaultyLedger {
         self.faults.of_ledger(Step::LedgerMarkDeleting, self.inner.mark_deleting(decision)).await
     }
 
-    async fn finish_deletion(&self, id: ResourceId) -> Result<bool, LedgerError> {
-        self.faults.of_ledger(Step::LedgerFinishDeletion, self.inner.finish_deletion(id)).await
+    async fn finish(&self, id: ResourceId, finish: Finish) -> Result<bool, LedgerError> {
+        let step = match finish {
+            Finish::Deleted => Step::LedgerFinishDeletion,
+            Finish::Abandoned { .. } => Step::LedgerFinishAbandoned,
+        };
+        self.faults.of_ledger(step, self.inner.finish(id, finish)).await
     }
 
-    async fn finish_abandoned(&self, id: ResourceId, late: Option<Timestamp>) -> Result<bool, LedgerError> {
-        self.faults.of_ledger(Step::LedgerFinishAbandoned, self.inner.finish_abandoned(id, late)).await
-    }
-
-    async fn forget_tombstones(&self, before: Timestamp) -> Result<u64, LedgerError> {
-        self.faults.of_ledger(Step::LedgerOther, self.inner.forget_tombstones(before)).await
-    }
-
-    async fn trim_tombstones(&self, most: u64) -> Result<u64, LedgerError> {
-        self.faults.of_ledger(Step::LedgerOther, self.inner.trim_tombstones(most)).await
-    }
-
-    async fn discard(&self, id: ResourceId) -> Result<bool, LedgerError> {
-        self.faults.of_ledger(Step::LedgerDiscard, self.inner.discard(id)).await
+    async fn forget(&self, before: Timestamp, most: u64) -> Result<Forgotten, LedgerError> {
+        self.faults.of_ledger(Step::LedgerOther, self.inner.forget(before, most)).await
     }
 
     async fn find(&self, id: ResourceId) -> Result<Option<Resource>, LedgerError> {
@@ -143,36 +134,17 @@ impl Ledger for FaultyLedger {
         self.faults.of_ledger(Step::LedgerOther, self.inner.count_by_state()).await
     }
 
-    async fn cluster(&self) -> Result<Option<String>, LedgerError> {
-        self.faults.of_ledger(Step::LedgerOther, self.inner.cluster()).await
+    async fn facts(&self) -> Result<Facts, LedgerError> {
+        self.faults.of_ledger(Step::LedgerOther, self.inner.facts()).await
     }
 
-    async fn remember_cluster(&self, uid: Option<String>) -> Result<(), LedgerError> {
-        self.faults.of_ledger(Step::LedgerOther, self.inner.remember_cluster(uid)).await
-    }
-
-    async fn watched(&self) -> Result<Vec<WatchScope>, LedgerError> {
-        self.faults.of_ledger(Step::LedgerOther, self.inner.watched()).await
-    }
-
-    async fn remember_watched(&self, scopes: Vec<WatchScope>) -> Result<(), LedgerError> {
-        self.faults.of_ledger(Step::LedgerRememberWatched, self.inner.remember_watched(scopes)).await
-    }
-
-    async fn strays(&self) -> Result<Vec<Stray>, LedgerError> {
-        self.faults.of_ledger(Step::LedgerOther, self.inner.strays()).await
-    }
-
-    async fn note_strays(&self, found: Vec<Stray>, gone: Vec<BlobKey>) -> Result<(), LedgerError> {
-        self.faults.of_ledger(Step::LedgerOther, self.inner.note_strays(found, gone)).await
-    }
-
-    async fn claim(&self) -> Result<Option<Claim>, LedgerError> {
-        self.faults.of_ledger(Step::LedgerOther, self.inner.claim()).await
-    }
-
-    async fn write_claim(&self, claim: Claim) -> Result<(), LedgerError> {
-        self.faults.of_ledger(Step::LedgerWriteClaim, self.inner.write_claim(claim)).await
+    async fn write(&self, fact: Fact) -> Result<(), LedgerError> {
+        let step = match fact {
+            Fact::Watched(_) => Step::LedgerRememberWatched,
+            Fact::Claim(_) => Step::LedgerWriteClaim,
+            Fact::Cluster(_) | Fact::Strays { .. } => Step::LedgerOther,
+        };
+        self.faults.of_ledger(step, self.inner.write(fact)).await
     }
 
     fn changes(&self) -> u64 {

@@ -131,8 +131,10 @@ async fn remove_unreadable(
         return Err(in_use(row.id));
     }
     if is_there {
-        if !state.staging.remove_unreadable(row.id).await? {
-            return Err(unknown());
+        match state.staging.remove(row.id).await {
+            Ok(true) => {}
+            Ok(false) | Err(AccessError::Ledger(LedgerError::Refused(_))) => return Err(unchangeable(&row)),
+            Err(error) => return Err(error.into()),
         }
         log_removal(row.id, admin);
     }
@@ -190,6 +192,16 @@ fn unknown() -> ApiError {
     ApiError::new(
         Code::NotFound,
         "there is no resource with this id, and none that was deleted in the last seven days and is remembered: check the id",
+    )
+}
+
+fn unchangeable(UnreadableRow { id, column, .. }: &UnreadableRow) -> ApiError {
+    ApiError::new(
+        Code::Internal,
+        format!(
+            "the ledger's row of resource {id} is too damaged to be changed ({column}), so the resource stays: put an earlier ledger \
+             back (docs/run.md: a lost or damaged ledger)"
+        ),
     )
 }
 
