@@ -9,7 +9,7 @@ use crate::cli::{Cli, SUBMIT_VARIABLES};
 const PREFIX: &str = "CLOAKROOM_";
 
 /// Prefixes of the variables that this project's tests, benchmarks, builds and releases read.
-const OF_DEVELOPMENT: [&str; 5] = ["TEST_", "TESTS_", "BENCH_", "CI_", "RELEASE_"];
+const OF_DEVELOPMENT: [&str; 4] = ["TEST_", "BENCH_", "CI_", "RELEASE_"];
 
 /// How many letters may be wrong, missing, swapped or added in a name that the warning suggests.
 const LETTERS: usize = 2;
@@ -115,7 +115,7 @@ mod tests {
             ("CLOAKROOM_OPERATIONS_SERVICE_HOST", "10.0.0.2"),
             ("CLOAKROOM_OPERATIONS_PORT", "tcp://10.0.0.2:10001"),
             ("CLOAKROOM_OPERATIONS_PORT_10001_TCP_ADDR", "10.0.0.2"),
-            ("CLOAKROOM_TESTS_REQUIRE", "node"),
+            ("CLOAKROOM_TEST_REQUIRE", "node"),
             ("OTHER_MAX_TOTALSIZE", "1"),
         ] {
             assert!(is_known(variable), "{variable:?}");

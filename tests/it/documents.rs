@@ -25,8 +25,7 @@ const COMMANDS: [&str; 8] = ["serve", "stage", "fetch", "submit", "ls", "show", 
 const HELD_BY: &str = "held by";
 
 /// Names in the environment that tests, benchmarks and builds read, and the program does not.
-const OF_OTHERS: [&str; 6] = [
-    "CLOAKROOM_TESTS_",
+const OF_OTHERS: [&str; 5] = [
     "CLOAKROOM_TEST_",
     "CLOAKROOM_CI_",
     "CLOAKROOM_BENCH_",

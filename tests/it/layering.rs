@@ -3,6 +3,7 @@
 
 mod circles;
 mod purity;
+mod size;
 mod source;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -2,7 +2,7 @@
 //! process's own namespaces.
 //!
 //! If a test lacks something beyond Rust, it is skipped, and a line on stderr says what is missing. With
-//! `CLOAKROOM_TESTS_REQUIRE=all`, as in CI, it fails instead. The tests share one node and disturb it, so they run one
+//! `CLOAKROOM_TEST_REQUIRE=all`, as in CI, it fails instead. The tests share one node and disturb it, so they run one
 //! after the other.
 //!
 //! With `CLOAKROOM_TEST_NODE_KEEP=yes` the node stays after the tests until you interrupt it, so that you can try

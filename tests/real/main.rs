@@ -2,7 +2,7 @@
 //! kubectl, another version of the program.
 //!
 //! If a test lacks something beyond Rust, it is skipped, and a line on stderr says what is missing. With
-//! `CLOAKROOM_TESTS_REQUIRE=all`, as in CI, it fails instead.
+//! `CLOAKROOM_TEST_REQUIRE=all`, as in CI, it fails instead.
 
 #![expect(clippy::pedantic, clippy::unwrap_used, reason = "tests are read for what they check")]
 

@@ -1,7 +1,7 @@
 //! Real Spark runs applications under a real API server. Its pods are processes of this machine.
 //!
 //! If a test lacks something beyond Rust, it is skipped, and a line on stderr says what is missing. With
-//! `CLOAKROOM_TESTS_REQUIRE=all`, as in CI, it fails instead.
+//! `CLOAKROOM_TEST_REQUIRE=all`, as in CI, it fails instead.
 
 #![expect(clippy::pedantic, clippy::unwrap_used, reason = "tests are read for what they check")]
 

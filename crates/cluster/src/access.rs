@@ -38,7 +38,6 @@ pub enum Access {
     },
     /// With the settings in kubespark's properties file.
     Properties(Box<PropertiesAccess>),
-    /// With a kubeconfig.
     Kubeconfig {
         /// The kubeconfig's files, merged as kubectl merges them.
         paths: Vec<PathBuf>,

@@ -76,7 +76,6 @@ pub enum ConnectError {
     /// A file cannot be read.
     #[error("cannot read {path} ({setting})", path = .path.display())]
     Unreadable {
-        /// The path of the file.
         path: PathBuf,
         /// The setting that names the file.
         setting: String,

@@ -23,11 +23,8 @@ pub type Body = BoxBody<Bytes, io::Error>;
 /// A port of a Service, as the API server's proxy names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServicePort {
-    /// The namespace of the Service.
     pub namespace: String,
-    /// Its name.
     pub name: String,
-    /// Its port.
     pub port: u16,
     /// Whether the API server speaks https to it. It does not verify the certificate.
     pub has_tls: bool,

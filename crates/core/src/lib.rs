@@ -12,6 +12,8 @@
 //! - [`client`], [`host`], [`waiting`]: clients that take turns
 //! - [`secret_text`]: tokens, passwords and keys that settings give
 
+#![deny(missing_docs)]
+
 pub mod client;
 pub mod clock;
 pub mod host;

@@ -19,7 +19,6 @@ pub use references::Surroundings;
 pub enum Origin {
     /// An option of the command line, such as `--driver-memory`.
     Option(&'static str),
-    /// `--conf`.
     Conf,
     /// A properties file, and the line in it.
     File {

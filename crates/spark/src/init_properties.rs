@@ -46,7 +46,6 @@ pub struct InitContainerProperties {
 /// A ticket, with its secret in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TicketFile {
-    /// The resource's id.
     pub resource_id: String,
     /// The file with the resource's secret.
     pub secret_file: PathBuf,

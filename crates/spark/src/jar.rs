@@ -18,7 +18,6 @@ pub enum JarError {
     /// The file is missing or unreadable.
     #[error("cannot read {path}", path = .path.display())]
     Unreadable {
-        /// The jar.
         path: PathBuf,
         /// The operating system's reason.
         #[source]
@@ -27,7 +26,6 @@ pub enum JarError {
     /// The file is not a zip file, or is damaged.
     #[error("{path} is not a jar", path = .path.display())]
     NotAJar {
-        /// The file.
         path: PathBuf,
         /// The reason of the zip library.
         #[source]
@@ -36,7 +34,6 @@ pub enum JarError {
     /// The jar has no manifest, or the manifest has no `Main-Class`.
     #[error("no main class set in JAR {path}; please specify one with --class", path = .path.display())]
     NoMainClass {
-        /// The jar.
         path: PathBuf,
     },
 }

@@ -38,7 +38,6 @@ pub enum PropertyError {
     Value {
         /// The position of the key.
         position: Position,
-        /// The key.
         key: &'static str,
         /// The fault of the value, and the accepted forms.
         reason: String,

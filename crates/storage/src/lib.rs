@@ -7,6 +7,8 @@
 //! - [`turns`]: whose work is done next
 //! - `staging`: stage, open, release, recover: joins ledger and store. What it has stands right here.
 
+#![deny(missing_docs)]
+
 pub mod copies;
 pub mod ledger;
 mod replaced;

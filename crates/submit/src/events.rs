@@ -38,7 +38,6 @@ pub enum Event {
     },
     /// A line without time, level and logger, as `--kill` and `--status` print it.
     Printed {
-        /// The line.
         line: String,
     },
     /// A warning for the user. It is a sentence and not data: each step of the plan words its own, and a caller can only
@@ -60,14 +59,12 @@ pub enum Event {
     },
     /// The staging server was found behind its Service.
     Found {
-        /// The Service.
         service: String,
         /// The way there, as the end of a sentence.
         way: String,
     },
     /// A bundle is on the staging server.
     Staged {
-        /// The bundle.
         what: BundleKind,
         /// Its resource id, which is no secret.
         resource_id: String,
@@ -78,7 +75,6 @@ pub enum Event {
     },
     /// The upload of a bundle failed. The error of the use case has the reason.
     NotStaged {
-        /// The bundle.
         what: BundleKind,
     },
     /// The user stopped the submission while something is under way that has to end first.
@@ -97,7 +93,6 @@ pub enum Event {
     },
     /// All that was staged, copied or created was taken back.
     TakenBack {
-        /// How it was taken back.
         how: TakenBack,
         /// Whether the pod is still there, or may be. It cannot run the application without its files.
         may_leave_pod: bool,

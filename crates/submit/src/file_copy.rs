@@ -37,7 +37,6 @@ pub enum FileCopyError {
     Failed {
         /// The path on the submitting machine.
         from: PathBuf,
-        /// The path of the copy.
         to: PathBuf,
         /// The system's error.
         #[source]

@@ -12,7 +12,6 @@ use super::stage::BundleKind;
 pub enum Left {
     /// A bundle that the staging server has not released.
     Staged {
-        /// The bundle.
         what: BundleKind,
         /// Its resource id, which is no secret.
         resource_id: String,
@@ -23,14 +22,12 @@ pub enum Left {
     },
     /// Perhaps a bundle: all of its bytes were sent, and no answer came. So its resource id is not known.
     Unanswered {
-        /// The bundle.
         what: BundleKind,
         /// The address of the server.
         server: String,
     },
     /// Perhaps the same bundle once more, without a ticket: an earlier upload had no answer.
     Twice {
-        /// Which one.
         what: BundleKind,
         /// The address of the server.
         server: String,

@@ -28,9 +28,7 @@ pub enum ServerPlace {
 /// A Service with a staging server behind it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerService {
-    /// Its namespace.
     pub namespace: String,
-    /// Its name.
     pub name: String,
     /// Whether a flag, setting or variable has this name. The default one may be replaced by a Service with the labels.
     pub is_named: bool,
@@ -99,9 +97,7 @@ impl ServerService {
 /// A name that is not valid in Kubernetes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BadName {
-    /// The name of the namespace.
     Namespace,
-    /// The name of the Service.
     Service,
 }
 

@@ -1,7 +1,7 @@
 //! The scenarios of submissions on a real API server.
 //!
 //! What a test needs beyond Rust it finds, or it is skipped with a line on stderr that says what is missing. With
-//! `CLOAKROOM_TESTS_REQUIRE=all`, as in CI, what is missing is a failure.
+//! `CLOAKROOM_TEST_REQUIRE=all`, as in CI, what is missing is a failure.
 
 #![expect(clippy::unwrap_used, reason = "tests are read for what they check")]
 

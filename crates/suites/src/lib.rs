@@ -4,7 +4,7 @@
 //! - [`stores`] and [`ledgers`] name the implementations, and how a test opens each of them. A new one is an entry
 //!   there.
 //! - [`store`] and [`ledger`] have the rules.
-#![expect(missing_docs, clippy::pedantic, clippy::unwrap_used, reason = "tests are read for what they check")]
+#![expect(clippy::pedantic, clippy::unwrap_used, reason = "tests are read for what they check")]
 
 pub mod ledger;
 pub mod ledgers;

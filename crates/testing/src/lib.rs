@@ -14,7 +14,6 @@
 //! - time: a [`clock`] that is moved by hand, [`wait`]
 //! - the machine: what a test [`needs`], [`port`], [`control_group`]; [`files`] and [`spread`] for measurements
 #![expect(
-    missing_docs,
     clippy::pedantic,
     clippy::unwrap_used,
     clippy::expect_used,

@@ -75,10 +75,10 @@ pub fn trial(name: &str, needs: &[Need], test: impl FnOnce() + Send + 'static) -
     Trial::test(name, run).with_ignored_flag(true)
 }
 
-/// Says that a test does not run, and why. With `CLOAKROOM_TESTS_REQUIRE` it fails instead: `programs` requires what
+/// Says that a test does not run, and why. With `CLOAKROOM_TEST_REQUIRE` it fails instead: `programs` requires what
 /// Debian's packages have, `all` requires everything.
 pub fn skip(why: &str) {
-    assert!(std::env::var_os("CLOAKROOM_TESTS_REQUIRE").is_none(), "cannot run: {why}");
+    assert!(std::env::var_os("CLOAKROOM_TEST_REQUIRE").is_none(), "cannot run: {why}");
     eprintln!("SKIPPED: {why}");
 }
 
@@ -89,7 +89,7 @@ pub fn skip_unless_all(why: &str) {
 }
 
 fn is_all_required() -> bool {
-    std::env::var("CLOAKROOM_TESTS_REQUIRE").is_ok_and(|required| required == "all")
+    std::env::var("CLOAKROOM_TEST_REQUIRE").is_ok_and(|required| required == "all")
 }
 
 /// The needs that are not met, in words.

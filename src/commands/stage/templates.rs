@@ -15,7 +15,6 @@ const HEAD: &str =
 
 /// Files to write. Their names are as unique as those of the objects, so that two runs in one folder do not collide.
 pub struct Templates {
-    /// The driver's.
     pub driver: PathBuf,
     /// The executors', if they have one.
     pub executor: Option<PathBuf>,

@@ -8,7 +8,7 @@ use cloakroom_spark::keys::{Entry, TABLES, Table};
 use super::repository;
 
 /// What the tables stand between.
-const BEGIN: &str = "<!-- keys: made from crates/spark/src/keys by CLOAKROOM_TESTS_WRITE_DOCS=1 cargo test --test it documents::keys -->\n";
+const BEGIN: &str = "<!-- keys: made from crates/spark/src/keys by CLOAKROOM_TEST_WRITE_DOCS=1 cargo test --test it documents::keys -->\n";
 const END: &str = "<!-- end of keys -->\n";
 
 /// Tables of kubespark's properties files, which docs/migrating.md is about.
@@ -21,7 +21,7 @@ fn the_reference_page_of_submit_has_the_tables_of_the_registry() {
     let (before, rest) = page.split_once(BEGIN).expect("the page has no place for the tables");
     let (_, after) = rest.split_once(END).expect("the tables have no end");
     let made = format!("{before}{BEGIN}{}{END}{after}", tables());
-    if std::env::var_os("CLOAKROOM_TESTS_WRITE_DOCS").is_some() {
+    if std::env::var_os("CLOAKROOM_TEST_WRITE_DOCS").is_some() {
         std::fs::write(&path, made).unwrap();
     } else {
         assert!(made == page, "the tables of keys are not the registry's: make them anew, as the page says");

@@ -47,14 +47,14 @@ fn the_bars_are_those_of_the_readmes_first_table() {
 #[track_caller]
 fn is_made_of(name: &str, made: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("docs/pictures/{name}.svg"));
-    if std::env::var_os("CLOAKROOM_TESTS_WRITE_DOCS").is_some() {
+    if std::env::var_os("CLOAKROOM_TEST_WRITE_DOCS").is_some() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, made).unwrap();
     } else {
         let there = std::fs::read_to_string(&path).unwrap_or_default();
         assert!(
             made == there,
-            "{} is not made of the README as it is: CLOAKROOM_TESTS_WRITE_DOCS=1 cargo test --test it documents::pictures",
+            "{} is not made of the README as it is: CLOAKROOM_TEST_WRITE_DOCS=1 cargo test --test it documents::pictures",
             path.display()
         );
     }

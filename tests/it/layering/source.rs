@@ -198,10 +198,22 @@ fn names(tokens: &[Token], found: &mut Vec<(String, usize)>) {
     }
 }
 
-/// The modules that a file declares for tests only, as paths below `src` without an extension.
-pub fn modules_of_tests(tokens: &[Token], file: &Path) -> Vec<PathBuf> {
+/// The modules that a file declares, as paths below `src` without an extension.
+pub fn modules(tokens: &[Token], file: &Path) -> Vec<PathBuf> {
+    let folder = folder_of(file);
+    let declared = tokens.windows(3).filter(|three| three[0].text == "mod" && three[2].text == ";");
+    declared.map(|three| folder.join(&three[1].text)).collect()
+}
+
+/// Where the files of a file's modules are.
+fn folder_of(file: &Path) -> PathBuf {
     let is_own_folder = file.file_stem().is_some_and(|stem| stem == "mod" || stem == "lib" || stem == "main");
-    let folder = if is_own_folder { file.parent().unwrap().to_owned() } else { file.with_extension("") };
+    if is_own_folder { file.parent().unwrap().to_owned() } else { file.with_extension("") }
+}
+
+/// The same for those that are for tests only.
+pub fn modules_of_tests(tokens: &[Token], file: &Path) -> Vec<PathBuf> {
+    let folder = folder_of(file);
     let declarations = tokens.windows(MARK.len() + 3).filter(|window| {
         let mut texts = window.iter().map(|token| token.text.as_str());
         texts.next_back() == Some(";") && texts.take(MARK.len() + 1).eq(MARK.into_iter().chain(["mod"]))

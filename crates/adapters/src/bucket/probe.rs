@@ -26,16 +26,13 @@ pub enum ProbeError {
         what: &'static str,
         /// The right, as policies name it.
         right: &'static str,
-        /// The store.
         store: String,
-        /// The answer.
         #[source]
         source: StoreError,
     },
     /// The store does not do what a server needs.
     #[error("{store} {why}")]
     Unfit {
-        /// The store.
         store: String,
         /// What it does, and what to do about it.
         why: String,
@@ -46,9 +43,7 @@ pub enum ProbeError {
     /// The store failed in another way.
     #[error("trying {store} failed")]
     Store {
-        /// The store.
         store: String,
-        /// The failure.
         #[source]
         source: StoreError,
     },

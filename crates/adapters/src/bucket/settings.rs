@@ -79,7 +79,6 @@ pub enum SettingError {
     /// A flag is for another kind of buckets.
     #[error("{flag} is for {of} only")]
     OfAnother {
-        /// The flag.
         flag: &'static str,
         /// How the locations begin that it is for.
         of: &'static str,
@@ -93,7 +92,6 @@ pub enum SettingError {
     /// A variable has a text that cannot be sent.
     #[error("{variable} has characters that cannot be in it")]
     Text {
-        /// The variable.
         variable: &'static str,
     },
     /// The endpoint is one without TLS.
@@ -126,7 +124,6 @@ pub enum SettingError {
     CredentialFile {
         /// The variable that names it.
         variable: &'static str,
-        /// The file.
         path: String,
         /// The error of the file system.
         source: std::io::Error,
@@ -136,7 +133,6 @@ pub enum SettingError {
     Credential {
         /// The variable that names it.
         variable: &'static str,
-        /// The file.
         path: String,
         /// How one looks that can be used.
         needs: &'static str,

@@ -32,7 +32,6 @@ pub enum DiskError {
     ReadOnly {
         /// What was tried, as in "cannot create".
         action: &'static str,
-        /// The file or folder.
         path: PathBuf,
     },
     /// Another failure of the file system.
@@ -40,7 +39,6 @@ pub enum DiskError {
     Io {
         /// What was tried, as in "cannot create".
         action: &'static str,
-        /// The file or folder.
         path: PathBuf,
         /// The error of the file system.
         #[source]

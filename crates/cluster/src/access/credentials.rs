@@ -12,7 +12,6 @@ use cloakroom_core::secret_text::SecretText;
 /// A value, with the setting that gives it as messages name it: `--kubeconfig`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Given<T> {
-    /// The value.
     pub value: T,
     /// What gives it.
     pub setting: String,
@@ -39,7 +38,6 @@ pub enum ContentSource {
 pub struct Basic {
     /// The user name.
     pub user: String,
-    /// The password.
     pub password: SecretText,
 }
 

@@ -46,11 +46,9 @@ pub(super) fn read(
 /// The context that a kubeconfig chooses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KubeconfigContext {
-    /// Its name.
     pub name: String,
     /// The address of its API server, `https://HOST:PORT`.
     pub address: String,
-    /// Its namespace.
     pub namespace: Option<String>,
 }
 

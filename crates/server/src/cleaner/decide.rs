@@ -47,7 +47,6 @@ impl Default for Policy {
 pub enum Decision {
     /// It stays.
     Keep(Kept),
-    /// It is deleted, for this reason.
     Delete(DeletionReason),
 }
 

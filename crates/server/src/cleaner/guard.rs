@@ -52,7 +52,6 @@ pub(super) struct Allowances {
 /// For what an admin ends the hour.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Released {
-    /// Nothing.
     #[default]
     Nothing,
     /// The resources of this namespace.

@@ -92,7 +92,6 @@ pub struct AppState {
 /// What the handlers of admin requests need.
 #[derive(Debug)]
 pub struct Admin {
-    /// The admin tokens.
     pub tokens: TokenFile,
     /// Asks the cleaner for sweeps.
     pub cleaner: Cleaner,

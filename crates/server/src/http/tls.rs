@@ -31,7 +31,6 @@ pub enum ServerTlsError {
     Unreadable {
         /// Certificate or private key.
         what: &'static str,
-        /// The path of the file.
         path: PathBuf,
         /// The error of the operating system, or of the PEM form.
         #[source]
@@ -40,17 +39,14 @@ pub enum ServerTlsError {
     /// The file has no certificate.
     #[error("there is no certificate in {}: it must have the server's certificate first, then the chain", path.display())]
     NoCertificate {
-        /// The path of the file.
         path: PathBuf,
     },
     /// The kind of the key is not supported, or the key does not belong to the certificate.
     #[error("the private key in {} does not fit the certificate in {}", key.display(), cert.display())]
     Mismatch {
-        /// The path of the key.
         key: PathBuf,
         /// The path of the certificate.
         cert: PathBuf,
-        /// The error of the TLS library.
         #[source]
         source: rustls::Error,
     },

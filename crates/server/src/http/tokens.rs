@@ -28,7 +28,6 @@ const LOOK_PATIENCE: Duration = Duration::from_secs(1);
 /// What the tokens of a file allow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenUse {
-    /// To upload.
     Upload,
     /// To list and remove all resources, and to sweep.
     Admin,
@@ -85,7 +84,6 @@ pub enum TokenFileError {
     Unreadable {
         /// What its tokens allow.
         usage: TokenUse,
-        /// The path of the file.
         path: PathBuf,
         /// The error of the operating system.
         #[source]
@@ -96,7 +94,6 @@ pub enum TokenFileError {
     Empty {
         /// What its tokens allow.
         usage: TokenUse,
-        /// The path of the file.
         path: PathBuf,
     },
     /// A token is so short that it could be guessed.
@@ -104,7 +101,6 @@ pub enum TokenFileError {
     Short {
         /// What its tokens allow.
         usage: TokenUse,
-        /// The path of the file.
         path: PathBuf,
         /// The number of the line, from 1.
         line: usize,
@@ -114,7 +110,6 @@ pub enum TokenFileError {
     Unsendable {
         /// What its tokens allow.
         usage: TokenUse,
-        /// The path of the file.
         path: PathBuf,
         /// The number of the line, from 1.
         line: usize,
@@ -124,7 +119,6 @@ pub enum TokenFileError {
     TwoNames {
         /// What its tokens allow.
         usage: TokenUse,
-        /// The path of the file.
         path: PathBuf,
         /// The number of the second line, from 1.
         line: usize,
@@ -134,7 +128,6 @@ pub enum TokenFileError {
     Line {
         /// What its tokens allow.
         usage: TokenUse,
-        /// The path of the file.
         path: PathBuf,
         /// The number of the line, from 1.
         line: usize,

@@ -63,7 +63,6 @@ pub enum ArgumentsError {
     /// The application is neither called as a script nor as a jar, and has no manifest with a main class.
     #[error("the application {path} is taken for a jar, and it names no main class: {TAKEN}")]
     NoScript {
-        /// The path.
         path: String,
     },
     /// The application is not a valid URI.

@@ -24,7 +24,6 @@ pub struct VolumeKeys {
     pub medium: Key<String>,
     /// The size of an `emptyDir` or a claim.
     pub size_limit: Key<String>,
-    /// The name of a claim.
     pub claim_name: Key<String>,
     /// The storage class of a claim.
     pub storage_class: Key<String>,

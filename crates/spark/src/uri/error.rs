@@ -12,15 +12,12 @@ pub enum UriError {
     /// The text is a path of Windows, such as `C:\\libs\\a.jar`.
     #[error("`{}` is a path of Windows, and this program runs on Linux: write where the file is here", escaped(.path))]
     OfWindows {
-        /// The path.
         path: String,
     },
     /// The text is only a scheme.
     #[error("`{}` names no path; write one behind the scheme, such as {scheme}:///opt/app.jar", escaped(.uri))]
     NoPath {
-        /// The URI.
         uri: String,
-        /// The URI's scheme.
         scheme: String,
     },
     /// The URI is like `local://opt/app.jar`, in which the two slashes make the first folder a host.
@@ -30,9 +27,7 @@ pub enum UriError {
         escaped(.uri), host = escaped(.host)
     )]
     HostInPath {
-        /// The URI.
         uri: String,
-        /// The URI's scheme.
         scheme: String,
         /// The part of the URI that is a host by its position.
         host: String,
@@ -40,9 +35,7 @@ pub enum UriError {
     /// The URI is an `http:` URI without a host.
     #[error("`{}` names no host; write one, such as {scheme}://host/app.jar", escaped(.uri))]
     NoHost {
-        /// The URI.
         uri: String,
-        /// The URI's scheme.
         scheme: String,
     },
     /// The path has a NUL, which no file name can have.
@@ -51,7 +44,6 @@ pub enum UriError {
         escaped(.uri)
     )]
     NulInPath {
-        /// The URI.
         uri: String,
     },
     /// The last segment of the URI cannot be a file name.
@@ -61,7 +53,6 @@ pub enum UriError {
         escaped(.uri)
     )]
     FileName {
-        /// The URI.
         uri: String,
         /// What is wrong with the last segment.
         problem: &'static str,

@@ -79,7 +79,6 @@ pub enum Cause {
          spark.kubernetes.namespace"
     )]
     NoNamespace {
-        /// The namespace.
         namespace: String,
         /// The API server's address.
         address: String,

@@ -156,7 +156,6 @@ pub enum PlanError {
     LargeObject {
         /// The kind of object.
         kind: &'static str,
-        /// Its name.
         name: String,
         /// The size of its data, decoded.
         size_bytes: usize,
@@ -168,7 +167,6 @@ pub enum PlanError {
     Variable {
         /// Name of the environment variable.
         variable: &'static str,
-        /// Its value.
         value: PathBuf,
         /// What is wrong, and what to do.
         problem: String,

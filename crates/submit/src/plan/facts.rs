@@ -60,7 +60,6 @@ pub enum Kind {
         /// Whether this process may read it, and then whether it is a zip file. A jar is one.
         is_zip: Result<bool, Unread>,
     },
-    /// A folder.
     Folder,
     /// A pipe, a socket or a device.
     Special,

@@ -15,7 +15,6 @@ pub enum StagingError {
     /// An upload failed.
     #[error("the {what} were not staged: {}{}", why.advised(|failure| advice(failure, *named)), if left.is_empty() && why.may_be_kept() { String::new() } else { and(left) })]
     Upload {
-        /// The bundle.
         what: BundleKind,
         /// The failure. The message has it already, so it is no `#[source]`.
         why: StageError,
@@ -37,7 +36,6 @@ pub enum StagingError {
         and(left)
     )]
     Lost {
-        /// The bundle.
         what: BundleKind,
         /// The resource id.
         id: String,
@@ -55,7 +53,6 @@ pub enum StagingError {
         and(left)
     )]
     Unchecked {
-        /// The bundle.
         what: BundleKind,
         /// The resource id.
         id: String,
@@ -79,7 +76,6 @@ pub enum NoWay {
     /// The API server does not lead to the Service.
     #[error("{service} cannot be reached: {failure}")]
     Service {
-        /// The Service.
         service: String,
         /// The reason.
         failure: Box<Failure>,

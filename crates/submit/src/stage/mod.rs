@@ -84,7 +84,6 @@ impl StagePlan {
 /// The tickets of bundles that are on the server. Until the application is created, they have no owner.
 #[derive(Debug, Clone, Default)]
 pub struct StagedBundles {
-    /// The ticket of the jars.
     pub jars: Option<Ticket>,
     /// The ticket of all other files.
     pub files: Option<Ticket>,

@@ -41,7 +41,6 @@ impl Default for UnpackLimits {
 pub struct UnpackedFile {
     /// The path relative to the target folder, with `/` between folders. Never empty, never with `.` or `..`.
     pub name: String,
-    /// The file's size.
     pub size_bytes: u64,
 }
 

@@ -20,17 +20,14 @@ pub enum SecretFileError {
     Unreadable {
         /// The flag or property that names the file.
         setting: String,
-        /// The file of the secret.
         path: PathBuf,
         /// The operating system's reason.
         source: std::io::Error,
     },
-    /// The file is empty.
     #[error("{setting} names {path}, which is empty: it must hold the secret", path = .path.display())]
     Empty {
         /// The flag or property that names the file.
         setting: String,
-        /// The file of the secret.
         path: PathBuf,
     },
     /// An HTTP header cannot carry the content.
@@ -41,7 +38,6 @@ pub enum SecretFileError {
     NotText {
         /// The flag or property that names the file.
         setting: String,
-        /// The file of the secret.
         path: PathBuf,
     },
     /// A line is neither a token nor a name and a token.
@@ -49,7 +45,6 @@ pub enum SecretFileError {
     Line {
         /// The flag or property that names the file.
         setting: String,
-        /// The file of the secret.
         path: PathBuf,
         /// The number of the line, from 1.
         line: usize,

@@ -42,7 +42,6 @@ const LONGEST_QUESTION: Duration = Duration::from_secs(5);
 /// What to stage, where, and for which owner.
 #[derive(Debug, Clone)]
 pub struct StageRequest {
-    /// The staging server.
     pub server: ServerAddress,
     /// The owner of the resource.
     pub owner: Owner,
@@ -147,7 +146,6 @@ pub enum StageError {
         format_size(*.most), format_size(*.stored)
     )]
     TooLargeForWay {
-        /// The staging server.
         server: ServerAddress,
         /// The largest bundle that it takes this way, in bytes.
         most: u64,
@@ -163,7 +161,6 @@ pub enum StageError {
         format_size(*.most), format_size(*.stored)
     )]
     TooLarge {
-        /// The staging server.
         server: ServerAddress,
         /// The largest bundle that it takes, in bytes.
         most: u64,
@@ -177,7 +174,6 @@ pub enum StageError {
         kept = kept(*.may_be_kept)
     )]
     Failed {
-        /// The staging server.
         server: ServerAddress,
         /// The reason and the progress, in words for the user.
         why: String,
@@ -191,7 +187,6 @@ pub enum StageError {
     /// The caller stopped staging.
     #[error("stopped before it was staged to {server}{kept}", kept = kept(*.may_be_kept))]
     Stopped {
-        /// The staging server.
         server: ServerAddress,
         /// Whether an attempt may have made a resource whose ticket was lost.
         may_be_kept: bool,
@@ -201,7 +196,6 @@ pub enum StageError {
         "{server} stored {stored}, but this program sent {sent}: something in between changes the bytes; stage it again"
     )]
     OtherBytes {
-        /// The staging server.
         server: ServerAddress,
         /// The size and digest in the ticket, in words for the user.
         stored: String,

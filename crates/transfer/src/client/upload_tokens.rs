@@ -10,7 +10,6 @@ use super::secret_file::UploadToken;
 /// A token, with the name of its user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Credential {
-    /// The token.
     pub token: UploadToken,
     /// The user for whom an account of several users uploads, for the server's log. The server cannot verify it.
     pub user: Option<String>,

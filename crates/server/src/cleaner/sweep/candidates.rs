@@ -184,7 +184,7 @@ impl Sweeper {
 fn contradiction(reason: DeletionReason, fresh: Presence) -> Option<KeepReason> {
     match (reason, fresh) {
         (DeletionReason::MaxUnusedReached, Presence::Present) => Some(KeepReason::OwnerPresent),
-        // It had its time without that anybody knew its owner, and that does not change.
+        // Its time passed while nobody knew its owner, and that does not change.
         (DeletionReason::MaxUnusedReached, _)
         | (_, Presence::Absent)
         | (DeletionReason::OwnerFinished, Presence::Finished) => None,

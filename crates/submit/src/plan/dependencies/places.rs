@@ -18,7 +18,6 @@ use cloakroom_transfer::bundle::unique_names;
 /// The folders of files in the driver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Folders {
-    /// For all jars.
     pub jars: String,
     /// For all other local files.
     pub files: String,

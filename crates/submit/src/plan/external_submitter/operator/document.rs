@@ -34,7 +34,6 @@ pub enum FileError {
         GROUP
     )]
     NoApplication {
-        /// The file.
         file: String,
     },
     /// The application is for another operator, which has a kind of the same name.
@@ -44,7 +43,6 @@ pub enum FileError {
         GROUP
     )]
     OtherOperator {
-        /// The file.
         file: String,
         /// The `apiVersion` of the application.
         version: String,
@@ -52,15 +50,12 @@ pub enum FileError {
     /// There are several applications, and `--name` is not set.
     #[error("{file} has {} applications in it: choose one by --name ({})", names.len(), names.join(", "))]
     SeveralApplications {
-        /// The file.
         file: String,
-        /// Their names.
         names: Vec<String>,
     },
     /// No application has the name of `--name`.
     #[error("{file} has no application {name} in it (--name); it has {}", names.join(", "))]
     NotNamed {
-        /// The file.
         file: String,
         /// The value of `--name`.
         name: String,
@@ -70,7 +65,6 @@ pub enum FileError {
     /// A field that is wrong, or that staging would have to change.
     #[error("{file}: {field} {problem}")]
     Field {
-        /// The file.
         file: String,
         /// The whole path of the field.
         field: String,
