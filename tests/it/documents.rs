@@ -25,13 +25,8 @@ const COMMANDS: [&str; 8] = ["serve", "stage", "fetch", "submit", "ls", "show", 
 const HELD_BY: &str = "held by";
 
 /// Names in the environment that tests, benchmarks and builds read, and the program does not.
-const OF_OTHERS: [&str; 5] = [
-    "CLOAKROOM_TEST_",
-    "CLOAKROOM_CI_",
-    "CLOAKROOM_BENCH_",
-    "CLOAKROOM_RELEASE_",
-    "CLOAKROOM_REVISION",
-];
+const OF_OTHERS: [&str; 5] =
+    ["CLOAKROOM_TEST_", "CLOAKROOM_CI_", "CLOAKROOM_BENCH_", "CLOAKROOM_RELEASE_", "CLOAKROOM_REVISION"];
 
 /// Names a real spark-submit.
 const SPARK_SUBMIT: &str = "CLOAKROOM_SPARK_SUBMIT";

@@ -33,9 +33,7 @@ pub enum JarError {
     },
     /// The jar has no manifest, or the manifest has no `Main-Class`.
     #[error("no main class set in JAR {path}; please specify one with --class", path = .path.display())]
-    NoMainClass {
-        path: PathBuf,
-    },
+    NoMainClass { path: PathBuf },
 }
 
 /// Returns the `Main-Class` of a jar's manifest.

@@ -37,9 +37,7 @@ pub enum Event {
         status: Status,
     },
     /// A line without time, level and logger, as `--kill` and `--status` print it.
-    Printed {
-        line: String,
-    },
+    Printed { line: String },
     /// A warning for the user. It is a sentence and not data: each step of the plan words its own, and a caller can only
     /// show it.
     Warned {
@@ -74,9 +72,7 @@ pub enum Event {
         seconds: f64,
     },
     /// The upload of a bundle failed. The error of the use case has the reason.
-    NotStaged {
-        what: BundleKind,
-    },
+    NotStaged { what: BundleKind },
     /// The user stopped the submission while something is under way that has to end first.
     Stopping {
         /// What it is.

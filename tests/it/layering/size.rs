@@ -28,11 +28,14 @@ fn no_crate_has_more_code_than_its_number() {
         .map(|line| line.split_once('\t').unwrap())
         .map(|(name, number)| (name.to_owned(), number.parse().unwrap()))
         .collect();
-    let is_right = counted.iter().all(|(name, lines)| {
-        numbers.get(name).is_some_and(|most| lines <= most && lines + SLACK >= *most)
-    });
+    let is_right = counted
+        .iter()
+        .all(|(name, lines)| numbers.get(name).is_some_and(|most| lines <= most && lines + SLACK >= *most));
     let table: String = counted.iter().map(|(name, lines)| format!("{name}\t{lines}\n")).collect();
-    assert!(is_right && counted.len() == numbers.len(), "{NUMBERS}: raise a number only with a reason:\n{table}");
+    assert!(
+        is_right && counted.len() == numbers.len(),
+        "{NUMBERS}: raise a number only with a reason:\n{table}"
+    );
 }
 
 #[test]

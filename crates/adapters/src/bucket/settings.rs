@@ -91,9 +91,7 @@ pub enum SettingError {
     },
     /// A variable has a text that cannot be sent.
     #[error("{variable} has characters that cannot be in it")]
-    Text {
-        variable: &'static str,
-    },
+    Text { variable: &'static str },
     /// The endpoint is one without TLS.
     #[error(
         "{setting} is an address without TLS, so that all on the way can read the bundles, and use the requests again for \

@@ -26,14 +26,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use jiff::Timestamp;
-use sqlx::sqlite::{SqlitePool, SqliteRow};
+use sqlx::sqlite::SqlitePool;
 use sqlx::{ConnectOptions, Row as _};
 
 use crate::place::Place;
 use cloakroom_core::resource::{BlobKey, Owner, Resource, ResourceId, State, UploadHandle};
 use cloakroom_storage::ledger::{
     Abandoned, Account, Charge, Completion, Deletion, Fact, Facts, Finish, Forgotten, Ledger, LedgerError,
-    Listed, Observation, OwnerMemory, PendingResource, Rowless, Stored, Taken, Unreadable,
+    Listed, Observation, OwnerMemory, Page, PendingResource, Rowless, Stored, Taken, Unreadable,
 };
 use error::failed;
 use index::ReadyPage;
@@ -235,56 +235,8 @@ impl Ledger for SqliteLedger {
         Ok(found)
     }
 
-    async fn uploaders(&self, ids: &[ResourceId]) -> Result<BTreeMap<ResourceId, String>, LedgerError> {
-        let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
-        let rows = sqlx::query(
-            "SELECT id, uploaded_by FROM resources \
-             WHERE id IN (SELECT value FROM json_each(?)) AND +state = 'ready'",
-        )
-        .bind(serde_json::Value::from(ids).to_string())
-        .fetch_all(&self.readers)
-        .await
-        .map_err(failed)?;
-        let uploader = |row: &SqliteRow| row.try_get::<Option<String>, _>("uploaded_by").ok()?;
-        Ok(rows.iter().filter_map(|row| Some((row::id(row).ok()?, uploader(row)?))).collect())
-    }
-
-    async fn tombstones(&self, after: Option<ResourceId>, limit: u32) -> Result<Vec<Resource>, LedgerError> {
-        // The plus makes SQLite use the ids, as in `ready`. A row that cannot be read does not end the list.
-        let mut rows = sqlx::query("SELECT * FROM resources WHERE id > ? AND +state = 'deleted' ORDER BY id")
-            .bind(after.map(|id| id.to_string()).unwrap_or_default())
-            .fetch(&self.readers);
-        let mut tombstones = Vec::new();
-        while tombstones.len() < limit as usize
-            && let Some(row) = rows.next().await
-        {
-            let row = row.map_err(failed)?;
-            tombstones.extend(row::id(&row).ok().and_then(|id| row::resource(id, &row).ok()));
-        }
-        Ok(tombstones)
-    }
-
-    async fn ids_in(
-        &self,
-        state: State,
-        after: Option<ResourceId>,
-        limit: u32,
-    ) -> Result<Vec<ResourceId>, LedgerError> {
-        let mut rows = sqlx::query(
-            "SELECT id FROM resources WHERE state = ?1 AND id > ?2 \
-             UNION ALL SELECT resource FROM upload_handles WHERE ?1 = 'pending' AND resource > ?2 \
-             AND NOT EXISTS (SELECT 1 FROM resources WHERE resources.id = resource) ORDER BY id",
-        )
-        .bind(state.as_str())
-        .bind(after.map(|id| id.to_string()).unwrap_or_default())
-        .fetch(&self.readers);
-        let mut ids = Vec::new();
-        while ids.len() < limit as usize
-            && let Some(row) = rows.next().await
-        {
-            ids.extend(row::id(&row.map_err(failed)?).ok());
-        }
-        Ok(ids)
+    async fn page(&self, state: State, after: Option<ResourceId>, limit: u32) -> Result<Page, LedgerError> {
+        reading::page(&self.readers, state, after, limit).await.map_err(failed)
     }
 
     async fn observe(&self, observations: Vec<Observation>) -> Result<(), LedgerError> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cloakroom_adapters::sqlite::SqliteLedger;
 use cloakroom_core::resource::State;
-use cloakroom_storage::ledger::Ledger as _;
+use cloakroom_storage::ledger::{Ledger as _, Page};
 use cloakroom_suites::ledger::rows::{AnyLedger, begin, new_id};
 use futures_util::future::join_all;
 use sqlx::ConnectOptions as _;
@@ -45,5 +45,7 @@ async fn handles_with_damaged_ids_take_no_place_on_a_page() {
         let row = sqlx::query("INSERT INTO upload_handles VALUES (?1, 'handle')").bind(resource);
         row.execute(&mut connection).await.unwrap();
     }
-    assert_eq!(ledger.ids_in(State::Pending, None, 1).await.unwrap(), [id]);
+    let page = ledger.page(State::Pending, None, 1).await.unwrap();
+    assert_eq!(page.rows.iter().map(Page::id).collect::<Vec<_>>(), [id]);
+    assert!(page.next.is_none());
 }

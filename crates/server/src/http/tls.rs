@@ -38,9 +38,7 @@ pub enum ServerTlsError {
     },
     /// The file has no certificate.
     #[error("there is no certificate in {}: it must have the server's certificate first, then the chain", path.display())]
-    NoCertificate {
-        path: PathBuf,
-    },
+    NoCertificate { path: PathBuf },
     /// The kind of the key is not supported, or the key does not belong to the certificate.
     #[error("the private key in {} does not fit the certificate in {}", key.display(), cert.display())]
     Mismatch {

@@ -62,9 +62,7 @@ pub enum ArgumentsError {
     Jar(#[from] JarError),
     /// The application is neither called as a script nor as a jar, and has no manifest with a main class.
     #[error("the application {path} is taken for a jar, and it names no main class: {TAKEN}")]
-    NoScript {
-        path: String,
-    },
+    NoScript { path: String },
     /// The application is not a valid URI.
     #[error("the application is not a path and not a URI")]
     Uri(#[from] UriError),

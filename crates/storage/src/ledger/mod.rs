@@ -154,21 +154,10 @@ pub trait Ledger: Send + Sync {
     /// Those of `keys` that have no row, or only a tombstone. A row that this version cannot read is a row.
     async fn without_row(&self, keys: &[BlobKey]) -> Result<Vec<Rowless>, LedgerError>;
 
-    /// The uploaders of those of `ids` that are ready. Rows without an uploader are left out.
-    async fn uploaders(&self, ids: &[ResourceId]) -> Result<BTreeMap<ResourceId, String>, LedgerError>;
-
-    /// Up to `limit` tombstones with ids after `after`, in the order of their ids. Empty if there are no more.
-    /// Tombstones that this version cannot read are left out.
-    async fn tombstones(&self, after: Option<ResourceId>, limit: u32) -> Result<Vec<Resource>, LedgerError>;
-
-    /// Up to `limit` ids in `state`, after `after`, in order. Empty if there are no more. Damaged ids are left out. An
-    /// upload that has a handle and no row counts as pending: its row was damaged.
-    async fn ids_in(
-        &self,
-        state: State,
-        after: Option<ResourceId>,
-        limit: u32,
-    ) -> Result<Vec<ResourceId>, LedgerError>;
+    /// Up to `limit` rows in `state` with ids after `after`, in the order of their ids. A row that this version cannot read is
+    /// one of them if its state can be read. Damaged ids are left out. An upload that has a handle and no row is pending and
+    /// unreadable: its row was damaged.
+    async fn page(&self, state: State, after: Option<ResourceId>, limit: u32) -> Result<Page, LedgerError>;
 
     /// Stores what sweeps and downloads saw of owners. A row stays as it is if it is not `ready`, or if its history has
     /// changed since the observer read it: the next sweep looks again.
@@ -222,6 +211,22 @@ pub struct Observation {
     pub before: OwnerHistory,
     /// The history that this observation makes of it.
     pub after: OwnerHistory,
+}
+
+/// A part of the rows.
+#[derive(Debug, Default)]
+pub struct Page {
+    /// In the order of their ids.
+    pub rows: Vec<Result<Resource, UnreadableRow>>,
+    /// The id after which the next page begins; `None` if this was the last one.
+    pub next: Option<ResourceId>,
+}
+
+impl Page {
+    /// The id of a row.
+    pub fn id(row: &Result<Resource, UnreadableRow>) -> ResourceId {
+        row.as_ref().map_or_else(|unreadable| unreadable.id, |resource| resource.id)
+    }
 }
 
 /// A row with a value that this version does not write.

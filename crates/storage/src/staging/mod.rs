@@ -33,7 +33,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
-use crate::ledger::{Fact, Forgotten, Ledger, LedgerError, Stored, Unreadable, UnreadableRow, WatchScope};
+use crate::ledger::{
+    Fact, Forgotten, Ledger, LedgerError, Page, Stored, Unreadable, UnreadableRow, WatchScope,
+};
 use crate::stamp::Installation;
 use crate::store::Storage;
 use crate::turns::Turns;
@@ -210,12 +212,8 @@ impl Staging {
     }
 
     /// Up to `limit` tombstones with ids after `after`, in the order of their ids.
-    pub async fn tombstones(
-        &self,
-        after: Option<ResourceId>,
-        limit: u32,
-    ) -> Result<Vec<Resource>, LedgerError> {
-        self.parts.ledger.tombstones(after, limit).await
+    pub async fn tombstones(&self, after: Option<ResourceId>, limit: u32) -> Result<Page, LedgerError> {
+        self.parts.ledger.page(State::Deleted, after, limit).await
     }
 
     /// Removes tombstones that are older than [`TOMBSTONE_LIFE`], and then those that are too many.

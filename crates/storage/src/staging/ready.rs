@@ -1,7 +1,5 @@
 //! The ready resources, for callers that look at all of them.
 
-use std::collections::BTreeMap;
-
 use super::{AccessError, Staging};
 use crate::ledger::{LedgerError, Listed, Observation};
 use cloakroom_core::resource::ResourceId;
@@ -13,11 +11,6 @@ impl Staging {
     /// Up to `limit` ready resources with ids after `after`, in the order of their ids. Empty if there are no more.
     pub async fn ready(&self, after: Option<ResourceId>, limit: usize) -> Result<Vec<Listed>, LedgerError> {
         self.parts.ledger.listed(after, limit).await
-    }
-
-    /// The uploaders of those of `ids` that are ready and have one.
-    pub async fn uploaders(&self, ids: &[ResourceId]) -> Result<BTreeMap<ResourceId, String>, LedgerError> {
-        self.parts.ledger.uploaders(ids).await
     }
 
     /// Writes what a sweep saw of owners. If the disk is full, it gives up the reserve for that, because only deletions

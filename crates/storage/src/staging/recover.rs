@@ -7,7 +7,7 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use super::strays::Found;
 use super::upload::{Late, tell_of_broken_upload};
 use super::{AccessError, Parts, Staging, StraysGo};
-use crate::ledger::Finish;
+use crate::ledger::{Finish, Page};
 use cloakroom_core::resource::{BlobKey, ResourceId, State};
 use cloakroom_core::text::chain;
 
@@ -121,13 +121,14 @@ impl Parts {
     }
 
     async fn all_in(&self, state: State) -> Result<Vec<ResourceId>, AccessError> {
-        let mut ids: Vec<ResourceId> = Vec::new();
+        let (mut ids, mut after) = (Vec::new(), None);
         loop {
-            let page = self.ledger.ids_in(state, ids.last().copied(), PAGE).await?;
-            if page.is_empty() {
+            let page = self.ledger.page(state, after, PAGE).await?;
+            ids.extend(page.rows.iter().map(Page::id));
+            after = page.next;
+            if after.is_none() {
                 return Ok(ids);
             }
-            ids.extend(page);
         }
     }
 }

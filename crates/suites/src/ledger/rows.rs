@@ -6,7 +6,7 @@ use std::time::Duration;
 use cloakroom_core::resource::{
     Bundle, DeletionReason, FileName, Lifetime, Owner, OwnerKind, Resource, ResourceId, ResourceSecret, State,
 };
-use cloakroom_storage::ledger::{Completion, Condition, Deletion, Finish, Ledger, PendingResource};
+use cloakroom_storage::ledger::{Completion, Condition, Deletion, Finish, Ledger, Page, PendingResource};
 use jiff::Timestamp;
 
 use crate::ledgers::LedgerData;
@@ -82,4 +82,13 @@ pub fn is_used(row: &Resource) -> bool {
 
 pub async fn state(ledger: &AnyLedger, id: ResourceId) -> Option<State> {
     ledger.find(id).await.unwrap().map(|resource| resource.state())
+}
+
+pub async fn ids_of(
+    ledger: &AnyLedger,
+    state: State,
+    after: Option<ResourceId>,
+    limit: u32,
+) -> Vec<ResourceId> {
+    ledger.page(state, after, limit).await.unwrap().rows.iter().map(Page::id).collect()
 }

@@ -15,8 +15,8 @@ use cloakroom_storage::ledger::{
 use futures_util::future::join_all;
 
 use super::rows::{
-    AnyLedger, at, begin, completion, deleted, deleting, deletion, is_used, new_id, open, pending, ready,
-    state,
+    AnyLedger, at, begin, completion, deleted, deleting, deletion, ids_of, is_used, new_id, open, pending,
+    ready, state,
 };
 use crate::ledgers::LedgerData;
 use crate::{Rule, rules};
@@ -241,7 +241,7 @@ async fn of_too_many_tombstones_the_oldest_of_the_largest_namespace_go_first(dat
     assert_eq!(ledger.forget(at(-1000), 3).await.unwrap().dropped, 2);
     let mut left = vec![small, large[0], large[3]];
     left.sort_unstable();
-    assert_eq!(ledger.ids_in(State::Deleted, None, 100).await.unwrap(), left);
+    assert_eq!(ids_of(&ledger, State::Deleted, None, 100).await, left);
 }
 
 async fn equal_owners_need_memory_once(data: &LedgerData) {
@@ -293,15 +293,15 @@ async fn ids_come_in_order_and_in_pages(data: &LedgerData) {
     let mut expected = join_all((0..7).map(|_| ready(&ledger))).await;
     expected.sort_unstable();
     deleted(&ledger).await;
-    assert_eq!(ledger.ids_in(State::Ready, None, 100).await.unwrap(), expected);
+    assert_eq!(ids_of(&ledger, State::Ready, None, 100).await, expected);
     let mut paged: Vec<ResourceId> = Vec::new();
     for size in [3, 3, 1, 0] {
-        let page = ledger.ids_in(State::Ready, paged.last().copied(), 3).await.unwrap();
+        let page = ids_of(&ledger, State::Ready, paged.last().copied(), 3).await;
         assert_eq!(page.len(), size);
         paged.extend(page);
     }
     assert_eq!(paged, expected);
-    assert_eq!(ledger.ids_in(State::Pending, None, 100).await.unwrap(), []);
+    assert_eq!(ids_of(&ledger, State::Pending, None, 100).await, []);
 }
 
 async fn what_is_ready_comes_in_order_and_in_pages(data: &LedgerData) {
@@ -430,7 +430,7 @@ async fn five_hundred_at_once_are_all_durable(data: &LedgerData) {
     // Another one on the same data, while the first one has not closed: nothing is only in its memory.
     let other = open(data).await;
     ids.sort_unstable();
-    assert_eq!(other.ids_in(State::Pending, None, 1000).await.unwrap(), ids);
+    assert_eq!(ids_of(&other, State::Pending, None, 1000).await, ids);
 }
 
 async fn an_operation_whose_caller_went_away_is_done_all_the_same(data: &LedgerData) {

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use cloakroom_core::resource::{BlobKey, Owner, Resource, ResourceId, State, UploadHandle};
 use cloakroom_storage::ledger::{
     Abandoned, Account, Charge, Completion, Deletion, Fact, Facts, Finish, Forgotten, Ledger, LedgerError,
-    Listed, Observation, OwnerMemory, PendingResource, Rowless, Stored, Taken, Unreadable,
+    Listed, Observation, OwnerMemory, Page, PendingResource, Rowless, Stored, Taken, Unreadable,
 };
 use jiff::Timestamp;
 
@@ -81,21 +81,12 @@ impl Ledger for FaultyLedger {
         self.faults.of_ledger(Step::LedgerState, self.inner.without_row(keys)).await
     }
 
-    async fn uploaders(&self, ids: &[ResourceId]) -> Result<BTreeMap<ResourceId, String>, LedgerError> {
-        self.faults.of_ledger(Step::LedgerOther, self.inner.uploaders(ids)).await
-    }
-
-    async fn tombstones(&self, after: Option<ResourceId>, limit: u32) -> Result<Vec<Resource>, LedgerError> {
-        self.faults.of_ledger(Step::LedgerOther, self.inner.tombstones(after, limit)).await
-    }
-
-    async fn ids_in(
-        &self,
-        state: State,
-        after: Option<ResourceId>,
-        limit: u32,
-    ) -> Result<Vec<ResourceId>, LedgerError> {
-        self.faults.of_ledger(Step::LedgerIdsIn, self.inner.ids_in(state, after, limit)).await
+    async fn page(&self, state: State, after: Option<ResourceId>, limit: u32) -> Result<Page, LedgerError> {
+        let step = match state {
+            State::Pending | State::Deleting => Step::LedgerIdsIn,
+            State::Ready | State::Deleted => Step::LedgerOther,
+        };
+        self.faults.of_ledger(step, self.inner.page(state, after, limit)).await
     }
 
     async fn observe(&self, observations: Vec<Observation>) -> Result<(), LedgerError> {

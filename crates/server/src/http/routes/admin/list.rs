@@ -11,7 +11,7 @@ use crate::cleaner::Decision;
 use crate::http::error::ApiError;
 use crate::http::state::AppState;
 use cloakroom_core::protocol::admin::ResourcePage;
-use cloakroom_core::resource::ResourceId;
+use cloakroom_core::resource::{Resource, ResourceId};
 use cloakroom_storage::AccessError;
 use cloakroom_storage::ledger::{LedgerError, Listed};
 
@@ -92,14 +92,16 @@ async fn page(state: &AppState, filter: &Filter, now: Timestamp) -> Result<Resou
 
 /// Adds the names of the uploaders, which are not in memory.
 async fn named(state: &AppState, mut page: ResourcePage) -> Result<ResourcePage, LedgerError> {
-    let ids: Vec<ResourceId> =
-        page.resources.iter().filter_map(|row| ResourceId::parse(&row.resource_id).ok()).collect();
-    if ids.is_empty() {
-        return Ok(page);
-    }
-    let uploaders = state.staging.uploaders(&ids).await?;
-    for (row, id) in page.resources.iter_mut().zip(&ids) {
-        row.uploaded_by = uploaders.get(id).cloned();
+    for row in &mut page.resources {
+        let Ok(id) = ResourceId::parse(&row.resource_id) else { continue };
+        match state.staging.look_up(id).await {
+            // It was listed a moment ago, as it could be read.
+            Err(LedgerError::Unreadable(_)) => {}
+            found => {
+                row.uploaded_by =
+                    found?.and_then(Resource::into_ready).and_then(|row| row.data.arrival.uploaded_by)
+            }
+        }
     }
     Ok(page)
 }
@@ -112,17 +114,18 @@ async fn deleted_page(
     let (mut resources, mut after, mut looked_at) = (Vec::new(), filter.after, 0);
     while looked_at < MOST_LOOKED_AT {
         let chunk = state.staging.tombstones(after, CHUNK).await?;
-        if chunk.is_empty() {
-            return Ok(ResourcePage { now, resources, next: None });
-        }
-        looked_at += chunk.len();
-        for tombstone in chunk {
+        looked_at += chunk.rows.len();
+        for tombstone in chunk.rows.iter().flatten() {
             if resources.len() == filter.limit {
                 return Ok(ResourcePage { now, resources, next: after.map(|id| id.to_string()) });
             }
             after = Some(tombstone.id);
-            resources.extend(describe::staged(&tombstone).filter(|row| filter.matches_deleted(row)));
+            resources.extend(describe::staged(tombstone).filter(|row| filter.matches_deleted(row)));
         }
+        if chunk.next.is_none() {
+            return Ok(ResourcePage { now, resources, next: None });
+        }
+        after = chunk.next;
     }
     Ok(ResourcePage { now, resources, next: after.map(|id| id.to_string()) })
 }

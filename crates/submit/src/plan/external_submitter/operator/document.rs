@@ -33,9 +33,7 @@ pub enum FileError {
          application",
         GROUP
     )]
-    NoApplication {
-        file: String,
-    },
+    NoApplication { file: String },
     /// The application is for another operator, which has a kind of the same name.
     #[error(
         "{file} is for Apache's Spark operator (its apiVersion is {version}), and files are staged for Kubeflow's here \
@@ -49,10 +47,7 @@ pub enum FileError {
     },
     /// There are several applications, and `--name` is not set.
     #[error("{file} has {} applications in it: choose one by --name ({})", names.len(), names.join(", "))]
-    SeveralApplications {
-        file: String,
-        names: Vec<String>,
-    },
+    SeveralApplications { file: String, names: Vec<String> },
     /// No application has the name of `--name`.
     #[error("{file} has no application {name} in it (--name); it has {}", names.join(", "))]
     NotNamed {
