@@ -99,7 +99,7 @@ async fn named(state: &AppState, mut page: ResourcePage) -> Result<ResourcePage,
             Err(LedgerError::Unreadable(_)) => {}
             found => {
                 row.uploaded_by =
-                    found?.and_then(Resource::into_ready).and_then(|row| row.data.arrival.uploaded_by)
+                    found?.and_then(Resource::into_ready).and_then(|row| row.data.arrival.uploaded_by);
             }
         }
     }
