@@ -30,7 +30,7 @@ pub struct Folder {
 
 impl Folder {
     /// Opens the folder at `path`, and makes it if it is missing. Links in `path` are followed: the user chose them.
-    /// [`Self::path`] has none, so that two spellings of one folder have one path.
+    /// Its own path has none, so that two spellings of one folder have one path.
     pub fn at(path: &Path) -> io::Result<Self> {
         fs::create_dir_all(path).map_err(|error| in_the_way(path).unwrap_or(error))?;
         let path = path.canonicalize()?;
