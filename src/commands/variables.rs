@@ -36,7 +36,7 @@ fn of_command(command: &str) -> Vec<String> {
     let described = Cli::described();
     let of_flags = described.find_subcommand(command).map(of_flags).unwrap_or_default();
     let of_submit = SUBMIT_VARIABLES.iter().filter(|_| command == "submit");
-    of_flags.into_iter().chain(of_submit.map(|(name, _)| (*name).to_owned())).collect()
+    of_flags.into_iter().chain(of_submit.map(|name| (*name).to_owned())).collect()
 }
 
 fn of_flags(command: &clap::Command) -> Vec<String> {
@@ -50,7 +50,7 @@ fn unknown_ones() -> Vec<String> {
         return Vec::new();
     }
     let described = Cli::described();
-    let of_submit = SUBMIT_VARIABLES.map(|(name, _)| name.to_owned());
+    let of_submit = SUBMIT_VARIABLES.map(str::to_owned);
     let all: Vec<String> = described.get_subcommands().flat_map(of_flags).chain(of_submit).collect();
     let mut unknown: Vec<String> =
         std::env::vars_os().filter_map(|variable| unknown(variable, &all)).collect();
