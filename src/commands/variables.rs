@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 
-use strsim::damerau_levenshtein;
+use cloakroom_core::near::nearest;
 
 use crate::cli::{Cli, SUBMIT_VARIABLES};
 
@@ -10,9 +10,6 @@ const PREFIX: &str = "CLOAKROOM_";
 
 /// Prefixes of the variables that this project's tests, benchmarks, builds and releases read.
 const OF_DEVELOPMENT: [&str; 5] = ["TEST_", "TESTS_", "BENCH_", "CI_", "RELEASE_"];
-
-/// How many letters may be wrong, missing, swapped or added in a name that the warning suggests.
-const LETTERS: usize = 2;
 
 /// For a server: one warning for each such variable, without its value, which may be a secret.
 pub fn warnings() -> Vec<String> {
@@ -27,7 +24,7 @@ pub fn near_misses(command: &str) -> Vec<String> {
         return Vec::new();
     }
     let own = of_command(command);
-    let near = unknown.iter().filter(|name| meant(name, &own).is_some());
+    let near = unknown.iter().filter(|name| nearest(name, &own).is_some());
     near.map(|name| warning(name, &own)).collect()
 }
 
@@ -84,14 +81,8 @@ fn is_of_service(name: &str, value: &OsStr) -> bool {
         || name.ends_with("_PORT") && is_link()
 }
 
-/// The variable that is probably intended.
-fn meant<'a>(name: &str, known: &'a [String]) -> Option<&'a String> {
-    let letters = |known: &String| damerau_levenshtein(known, name);
-    known.iter().min_by_key(|known| letters(known)).filter(|known| letters(known) <= LETTERS)
-}
-
 fn warning(name: &str, of_command: &[String]) -> String {
-    let advice = meant(name, of_command).map_or_else(
+    let advice = nearest(name, of_command).map_or_else(
         || "cloakroom serve --help lists the variables".to_owned(),
         |known| format!("is {known} meant?"),
     );
