@@ -21,8 +21,8 @@ use cloakroom_spark::Origin;
 use cloakroom_spark::conf::without_userinfo;
 
 pub use admin::{
-    AdminArgs, CleanArgs, ListOutput, LsArgs, ResourceArg, ResumeDeletionsArgs, RmArgs, ShowArgs, SortKey,
-    Structured, TOKEN_FLAG as ADMIN_TOKEN_FLAG, token_giver as admin_token_giver,
+    AdminArgs, CleanArgs, LsArgs, Output, ResourceArg, ResumeDeletionsArgs, RmArgs, ShowArgs,
+    TOKEN_FLAG as ADMIN_TOKEN_FLAG, token_giver as admin_token_giver,
 };
 pub use completions::{CompletionsArgs, ManArgs};
 pub use external_submitter::SubmitterChoice;

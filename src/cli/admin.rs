@@ -102,59 +102,13 @@ fn reasons() -> Vec<&'static str> {
     KeepReason::ALL.iter().map(|why| why.as_str()).chain([DUE]).collect()
 }
 
-/// Formats of a list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ListOutput {
-    /// Columns, fitted to the terminal.
-    Table,
-    /// All columns, nothing shortened.
-    Wide,
-    /// One JSON object.
-    Json,
-    /// The same as YAML.
-    Yaml,
-}
-
-/// Formats of all other output.
+/// Formats of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Output {
-    /// Lines for people.
+    /// For people.
     Text,
     /// One JSON object.
     Json,
-    /// The same as YAML.
-    Yaml,
-}
-
-/// Formats for programs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Structured {
-    /// One JSON object.
-    Json,
-    /// The same as YAML.
-    Yaml,
-}
-
-impl ListOutput {
-    /// The format for programs; `None` if the output is for people.
-    pub fn structured(self) -> Option<Structured> {
-        match self {
-            Self::Table | Self::Wide => None,
-            Self::Json => Some(Structured::Json),
-            Self::Yaml => Some(Structured::Yaml),
-        }
-    }
-}
-
-impl Output {
-    /// The format for programs; `None` if the output is for people.
-    pub fn structured(self) -> Option<Structured> {
-        match self {
-            Self::Text => None,
-            Self::Json => Some(Structured::Json),
-            Self::Yaml => Some(Structured::Yaml),
-        }
-    }
 }
 
 /// A resource as a user names it on the command line.
@@ -183,22 +137,11 @@ impl ResourceArg {
     }
 }
 
-/// Orders of a list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum SortKey {
-    /// Oldest first.
-    Age,
-    /// Largest first.
-    Size,
-    /// Soonest to be deleted first; with --deleted by time of deletion.
-    Goes,
-}
-
 /// List staged resources, with owner, size, why the server keeps them, and when it deletes them
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:
   cloakroom ls
-  cloakroom ls -n etl --why owner-gone --sort size -o wide
+  cloakroom ls -n etl --why owner-gone
   cloakroom ls --by-namespace
   cloakroom ls --deleted -n etl
   kubectl exec -n cloakroom deploy/cloakroom -- cloakroom ls")]
@@ -207,15 +150,11 @@ pub struct LsArgs {
     pub admin: AdminArgs,
 
     /// Format of the list
-    #[arg(long, short, value_name = "FORMAT", default_value = "table")]
-    pub output: ListOutput,
-
-    /// Order of the list
-    #[arg(long, value_name = "BY", default_value = "age")]
-    pub sort: SortKey,
+    #[arg(long, short, value_name = "FORMAT", default_value = "text")]
+    pub output: Output,
 
     /// Sums for each namespace, the one with most bytes first
-    #[arg(long, conflicts_with = "sort")]
+    #[arg(long)]
     pub by_namespace: bool,
 
     #[command(flatten)]

@@ -15,28 +15,14 @@ pub struct SubmitArgs {
     pub arguments: Vec<OsString>,
 }
 
-/// Variables without an option of their own, with their meaning. docs/submit-reference.md has those of Spark.
-pub const VARIABLES: [(&str, &str); 6] = [
-    ("CLOAKROOM_SERVER", "Stands for --conf spark.kubernetes.resourceStagingServer.uri=URL."),
-    (
-        "CLOAKROOM_SERVER_NAMESPACE",
-        "Stands for --conf spark.kubernetes.cloakroom.namespace=NS if no address of a server is set.",
-    ),
-    (
-        "CLOAKROOM_SERVER_SERVICE",
-        "Stands for --conf spark.kubernetes.cloakroom.service=NAME if no address of a server is set.",
-    ),
-    (
-        "CLOAKROOM_UPLOAD_TOKEN_FILE",
-        "Stands for --conf spark.kubernetes.cloakroom.uploadTokenFile=FILE if the address or the namespace of a server \
-         is set.",
-    ),
-    (
-        "CLOAKROOM_CA_FILE",
-        "Stands for --conf spark.ssl.kubernetes.resourceStagingServer.enabled=true and \
-         --conf spark.ssl.kubernetes.resourceStagingServer.clientCertPem=FILE.",
-    ),
-    ("CLOAKROOM_SPARK_SUBMIT", "A real spark-submit, which gets everything but Kubernetes in cluster mode."),
+/// Variables without an option of their own. docs/submit-reference.md has those of Spark.
+pub const VARIABLES: [&str; 6] = [
+    "CLOAKROOM_SERVER",
+    "CLOAKROOM_SERVER_NAMESPACE",
+    "CLOAKROOM_SERVER_SERVICE",
+    "CLOAKROOM_UPLOAD_TOKEN_FILE",
+    "CLOAKROOM_CA_FILE",
+    "CLOAKROOM_SPARK_SUBMIT",
 ];
 
 const USAGE: &str = "cloakroom submit [options] <app jar | .py file | .R file> [app arguments]
@@ -114,7 +100,7 @@ const GROUPS: [(&str, &[(&str, &str)]); 4] = [
             ("--kill SUBMISSION_ID", "Delete a driver: NAMESPACE:POD, or NAMESPACE:PREFIX* for several"),
             ("--status SUBMISSION_ID", "Print the status of a driver, named in the same forms"),
             ("--dry-run", "Print the objects as YAML and send nothing (not an option of spark-submit)"),
-            ("-v, --verbose", "Print the arguments and settings as they were understood"),
+            ("-v, --verbose", "Print the settings as they were understood"),
             ("--version", "Print the version, and which Spark's objects it creates"),
             ("-h, --help", "Print this help"),
         ],
@@ -133,8 +119,8 @@ const GROUPS: [(&str, &[(&str, &str)]); 4] = [
 /// Lines have at most 75 characters, so that neither a narrow terminal nor the manual's margin breaks them.
 const AFTER: &str = "\
 Local files:
-  Jars, files, archives and scripts of this machine travel through a staging
-  server, which these settings name (all: docs/reference/keys.md):
+  Jars, files, archives and scripts of this machine travel through a
+  staging server, which these settings name (all: docs/reference/keys.md):
   --conf spark.kubernetes.resourceStagingServer.uri=URL
       Its address [env: CLOAKROOM_SERVER]
   --conf spark.kubernetes.cloakroom.namespace=NS
@@ -235,7 +221,7 @@ mod tests {
     #[test]
     fn every_variable_that_stands_for_no_option_is_in_the_help() {
         let help = help().to_string();
-        for (name, _) in VARIABLES {
+        for name in VARIABLES {
             assert!(help.contains(name), "{name} is missing in {help}");
         }
     }

@@ -11,7 +11,6 @@ mod progress;
 pub(super) mod signals;
 pub(super) mod sources;
 mod usage;
-mod verbose;
 mod work;
 
 use std::ffi::OsString;
@@ -28,6 +27,7 @@ use invocation::Invocation;
 
 use cloakroom_spark::SubmitArguments;
 use cloakroom_spark::arguments::{CommandLine, Defaults, Purpose, Settings, Switch};
+use cloakroom_spark::conf::shown_redacted;
 use cloakroom_submit::plan::Submitter;
 
 /// spark-submit's exit code without arguments.
@@ -68,7 +68,7 @@ async fn go(invocation: &Invocation) -> anyhow::Result<ExitCode> {
     let mut settings = settings?;
     settings.warnings.iter().for_each(|warning| warn(warning));
     if line.has(Switch::Verbose) {
-        tell(&verbose::parsed(line, &settings.conf));
+        settings.conf.iter().for_each(|(key, value)| tell(&shown_redacted(key, value)));
     }
     let chosen = connect::choose_master(&mut settings.conf, &submitter)?;
     if let Some(chosen) = chosen.as_ref().filter(|_| invocation.is_about_a_driver()) {
@@ -95,9 +95,6 @@ async fn submit(
 ) -> anyhow::Result<ExitCode> {
     let is_dry_run = line.has(Switch::DryRun);
     let arguments = SubmitArguments::new(line, settings.conf, submitter.surroundings())?;
-    if line.has(Switch::Verbose) {
-        tell(&verbose::application(&arguments));
-    }
     if let Some(chosen) = chosen {
         let what = if is_dry_run { "these are the objects for" } else { "submitting to" };
         tell(&format!("{what} {chosen}"));

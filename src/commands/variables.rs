@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 
-use strsim::damerau_levenshtein;
+use cloakroom_core::near::nearest;
 
 use crate::cli::{Cli, SUBMIT_VARIABLES};
 
@@ -10,9 +10,6 @@ const PREFIX: &str = "CLOAKROOM_";
 
 /// Prefixes of the variables that this project's tests, benchmarks, builds and releases read.
 const OF_DEVELOPMENT: [&str; 4] = ["TEST_", "BENCH_", "CI_", "RELEASE_"];
-
-/// How many letters may be wrong, missing, swapped or added in a name that the warning suggests.
-const LETTERS: usize = 2;
 
 /// For a server: one warning for each such variable, without its value, which may be a secret.
 pub fn warnings() -> Vec<String> {
@@ -27,7 +24,7 @@ pub fn near_misses(command: &str) -> Vec<String> {
         return Vec::new();
     }
     let own = of_command(command);
-    let near = unknown.iter().filter(|name| meant(name, &own).is_some());
+    let near = unknown.iter().filter(|name| nearest(name, &own).is_some());
     near.map(|name| warning(name, &own)).collect()
 }
 
@@ -36,7 +33,7 @@ fn of_command(command: &str) -> Vec<String> {
     let described = Cli::described();
     let of_flags = described.find_subcommand(command).map(of_flags).unwrap_or_default();
     let of_submit = SUBMIT_VARIABLES.iter().filter(|_| command == "submit");
-    of_flags.into_iter().chain(of_submit.map(|(name, _)| (*name).to_owned())).collect()
+    of_flags.into_iter().chain(of_submit.map(|name| (*name).to_owned())).collect()
 }
 
 fn of_flags(command: &clap::Command) -> Vec<String> {
@@ -50,7 +47,7 @@ fn unknown_ones() -> Vec<String> {
         return Vec::new();
     }
     let described = Cli::described();
-    let of_submit = SUBMIT_VARIABLES.map(|(name, _)| name.to_owned());
+    let of_submit = SUBMIT_VARIABLES.map(str::to_owned);
     let all: Vec<String> = described.get_subcommands().flat_map(of_flags).chain(of_submit).collect();
     let mut unknown: Vec<String> =
         std::env::vars_os().filter_map(|variable| unknown(variable, &all)).collect();
@@ -84,14 +81,8 @@ fn is_of_service(name: &str, value: &OsStr) -> bool {
         || name.ends_with("_PORT") && is_link()
 }
 
-/// The variable that is probably intended.
-fn meant<'a>(name: &str, known: &'a [String]) -> Option<&'a String> {
-    let letters = |known: &String| damerau_levenshtein(known, name);
-    known.iter().min_by_key(|known| letters(known)).filter(|known| letters(known) <= LETTERS)
-}
-
 fn warning(name: &str, of_command: &[String]) -> String {
-    let advice = meant(name, of_command).map_or_else(
+    let advice = nearest(name, of_command).map_or_else(
         || "cloakroom serve --help lists the variables".to_owned(),
         |known| format!("is {known} meant?"),
     );

@@ -9,7 +9,7 @@ use crate::admin_commands::{command, output, run, stdout};
 use crate::served::Served;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lists_of_what_goes_and_what_went_are_in_the_order_that_was_asked_for() {
+async fn lists_of_what_goes_and_what_went_have_the_oldest_first() {
     let mut server = Served::start();
     let mut staged = Vec::new();
     for _ in 0..4 {
@@ -29,8 +29,6 @@ async fn lists_of_what_goes_and_what_went_are_in_the_order_that_was_asked_for() 
     let removed = run(&server, &["rm", "-y", "-n", "demo"]).await;
     assert_eq!(ids(stderr(&removed), "Pod/app=x"), [&*staged[1], &staged[3]]);
     assert_eq!(ids(stdout(&removed), " removed"), [&*staged[1], &staged[3]]);
-    let went = stdout(&run(&server, &["ls", "--deleted", "--sort", "goes"]).await);
-    assert_eq!(ids(went, "removed")[..2], gone[..2]);
     let staged_first = stdout(&run(&server, &["ls", "--deleted"]).await);
     assert_eq!(ids(staged_first, "removed"), staged);
 }
@@ -45,7 +43,7 @@ async fn a_list_on_a_narrow_terminal_has_no_line_that_is_longer() {
         ls.stdout(terminal.end());
         assert!(output(ls).await.status.success());
         let seen = terminal.until_closed();
-        assert!(seen.starts_with("ID ") && seen.contains("GOES"), "{seen}");
+        assert!(seen.starts_with("ID ") && seen.contains('…'), "{seen}");
         let longest = seen.lines().map(|line| line.chars().count()).max();
         assert!(longest <= Some(usize::from(columns)), "{columns}: {seen}");
     }

@@ -10,6 +10,7 @@ use std::fmt;
 
 use super::keys::{self, Key};
 use super::version::SparkVersion;
+use crate::{DependencyUri, split_list};
 
 pub use error::{SettingError, without_userinfo};
 pub use references::Surroundings;
@@ -152,15 +153,23 @@ impl SparkConf {
     }
 }
 
-/// Formats a setting as Spark prints it, `(key,value)`, without a secret value.
+/// A setting as `key=value`, without a secret value. Addresses of dependencies are without user, query and fragment.
 pub fn shown_redacted(key: &str, value: &str) -> String {
     if error::is_secret(key) || error::is_secret(value) {
-        return format!("({key},*********(redacted))");
+        return format!("{key}=*********(redacted)");
     }
-    // Other settings look as Spark prints them.
     let is_ours = *keys::SERVER_URI == *key || *keys::SERVER_INTERNAL_URI == *key;
-    let value = if is_ours { error::without_userinfo(value) } else { value.into() };
-    format!("({key},{value})")
+    if is_ours {
+        return format!("{key}={}", error::without_userinfo(value));
+    }
+    if !keys::DEPENDENCY_LISTS.contains(&key) {
+        return format!("{key}={value}");
+    }
+    let shown = split_list(value).map(|text| match DependencyUri::parse(text) {
+        Ok(DependencyUri::Http(address)) => address.redacted(),
+        _ => text.to_owned(),
+    });
+    format!("{key}={}", shown.collect::<Vec<_>>().join(","))
 }
 
 impl fmt::Debug for SparkConf {

@@ -8,8 +8,8 @@ use cloakroom_core::protocol::admin::{AcceptedCluster, SweepReport};
 use cloakroom_core::resource::Named;
 use cloakroom_core::text::harmless;
 
-use super::{connect, print, print_as};
-use crate::cli::CleanArgs;
+use super::{connect, print, print_json};
+use crate::cli::{CleanArgs, Output};
 
 /// Asks the server for a sweep, and prints its report.
 pub async fn run(args: CleanArgs) -> anyhow::Result<ExitCode> {
@@ -18,9 +18,9 @@ pub async fn run(args: CleanArgs) -> anyhow::Result<ExitCode> {
         eprintln!("{}", harmless(&accepted(&client.accept_cluster(uid).await?)));
     }
     let report = client.sweep(args.strays, args.release_held.as_deref()).await?;
-    match args.output.structured() {
-        Some(format) => print_as(format, &report)?,
-        None => print(&text(&report))?,
+    match args.output {
+        Output::Json => print_json(&report)?,
+        Output::Text => print(&text(&report))?,
     }
     Ok(ExitCode::SUCCESS)
 }

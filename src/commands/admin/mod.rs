@@ -8,7 +8,6 @@ mod messages;
 mod resume_deletions;
 mod rm;
 mod show;
-mod structured;
 mod sums;
 mod table;
 mod warnings;
@@ -20,10 +19,11 @@ use anyhow::{Context as _, bail};
 use serde::Serialize;
 
 use cloakroom_core::resource::ResourceId;
+use cloakroom_core::text::harmless_json;
 use cloakroom_transfer::client::{AdminClient, AdminToken, HttpClient, Selection, ServerAddress, Timeouts};
 
 use super::local::LocalAdmin;
-use crate::cli::{ADMIN_TOKEN_FLAG as TOKEN_FLAG, AdminArgs, ResourceArg, Structured, admin_token_giver};
+use crate::cli::{ADMIN_TOKEN_FLAG as TOKEN_FLAG, AdminArgs, ResourceArg, admin_token_giver};
 use crate::commands::{UsageError, ticket};
 
 pub use clean::run as clean;
@@ -122,8 +122,10 @@ fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
-fn print_as(format: Structured, value: &impl Serialize) -> anyhow::Result<()> {
-    print(&structured::text(format, value)?)
+/// Prints JSON. Characters that a terminal would obey are escaped.
+fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
+    let text = serde_json::to_string_pretty(value).context("cannot be written as JSON")?;
+    print(&(harmless_json(&text) + "\n"))
 }
 
 /// `1 resource`, `2 resources`.

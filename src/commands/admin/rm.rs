@@ -13,10 +13,9 @@ use cloakroom_core::size::format_size;
 use cloakroom_core::text::{chain, harmless};
 use cloakroom_transfer::client::{AdminClient, AdminError, Selection};
 
-use super::columns::{Columns, terminal_width};
-use super::ls::sort;
-use super::{connect, of_ticket, print_as, resolve, resources};
-use crate::cli::{RmArgs, SortKey, Structured};
+use super::table::terminal_width;
+use super::{columns, connect, of_ticket, print_json, resolve, resources};
+use crate::cli::{Output, RmArgs};
 use crate::commands::{UsageError, tell};
 
 const REMOVED: &str = "removed";
@@ -37,7 +36,7 @@ struct Removed {
     error: Option<String>,
 }
 
-/// What `-o json` and `-o yaml` print.
+/// What `-o json` prints.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Report {
@@ -62,7 +61,7 @@ pub async fn run(args: RmArgs) -> anyhow::Result<ExitCode> {
     let ids = if by_filter {
         let mut page = client.list(&Selection::from(args.selection)).await?;
         // In the order of ls.
-        sort(&mut page.resources, SortKey::Age);
+        page.resources.sort_by_key(|row| row.created_at);
         show(&page);
         page.resources.iter().map(|row| ResourceId::parse(&row.resource_id)).collect::<Result<Vec<_>, _>>()?
     } else {
@@ -80,9 +79,8 @@ pub async fn run(args: RmArgs) -> anyhow::Result<ExitCode> {
         eprintln!("nothing was removed");
         return Ok(ExitCode::FAILURE);
     }
-    let format = args.output.structured();
-    let outcomes = remove_all(&client, ids, only_unused, format).await;
-    finish(outcomes, format)
+    let outcomes = remove_all(&client, ids, only_unused, args.output).await;
+    finish(outcomes, args.output)
 }
 
 /// Lists on stderr what will be removed.
@@ -91,7 +89,7 @@ fn show(page: &ResourcePage) {
         eprintln!("no staged resource matches these filters");
         return;
     }
-    eprint!("{}", Columns::OfStaged.table(&page.resources, page.now, terminal_width()));
+    eprint!("{}", columns::staged(&page.resources, page.now).render(terminal_width()));
     let bytes = page.resources.iter().map(|row| row.size_bytes).sum();
     eprintln!("{}, {}", resources(page.resources.len()), format_size(bytes));
 }
@@ -130,12 +128,12 @@ async fn remove_all(
     client: &AdminClient,
     ids: Vec<ResourceId>,
     only_unused: bool,
-    format: Option<Structured>,
+    output: Output,
 ) -> Vec<Removed> {
     let mut outcomes = Vec::new();
     for id in ids {
         let outcome = outcome(id, client.remove(id, only_unused).await);
-        if format.is_none() {
+        if output == Output::Text {
             tell_of(&outcome);
         }
         outcomes.push(outcome);
@@ -179,12 +177,12 @@ fn tell_of(outcome: &Removed) {
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 
-fn finish(outcomes: Vec<Removed>, format: Option<Structured>) -> anyhow::Result<ExitCode> {
+fn finish(outcomes: Vec<Removed>, output: Output) -> anyhow::Result<ExitCode> {
     let failed = outcomes.iter().filter(|outcome| outcome.error.is_some()).count();
     let freed_bytes = outcomes.iter().filter_map(|outcome| outcome.size_bytes).sum();
     let count = outcomes.len();
-    if let Some(format) = format {
-        print_as(format, &Report { resources: outcomes, freed_bytes })?;
+    if output == Output::Json {
+        print_json(&Report { resources: outcomes, freed_bytes })?;
     } else if count > 1 {
         eprintln!("{} freed", format_size(freed_bytes));
     }

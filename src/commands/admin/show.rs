@@ -9,8 +9,8 @@ use cloakroom_core::protocol::admin::ResourceDetails;
 use cloakroom_core::size::format_size;
 use cloakroom_core::text::harmless;
 
-use super::{age, connect, messages, of_ticket, print, print_as, resolve};
-use crate::cli::ShowArgs;
+use super::{age, connect, messages, of_ticket, print, print_json, resolve};
+use crate::cli::{Output, ShowArgs};
 
 /// Shows one resource.
 pub async fn run(args: ShowArgs) -> anyhow::Result<ExitCode> {
@@ -19,9 +19,9 @@ pub async fn run(args: ShowArgs) -> anyhow::Result<ExitCode> {
     let ids = resolve(&client, args.id.or(of_ticket).as_slice()).await?;
     for id in ids {
         let details = client.show(id).await?;
-        match args.output.structured() {
-            Some(format) => print_as(format, &details)?,
-            None => print(&text(&details))?,
+        match args.output {
+            Output::Json => print_json(&details)?,
+            Output::Text => print(&text(&details))?,
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -118,7 +118,7 @@ fn the_tables_of_exit_codes_are_what_the_program_ends_with() {
     for (path, heading, lines) in [
         ("docs/clients.md", "Progress, retries, exit codes", &stage[..]),
         ("docs/clients.md", "Retries and a second run", &fetch),
-        ("docs/administer.md", "Exit codes, JSON and YAML", &admin),
+        ("docs/administer.md", "Exit codes and JSON", &admin),
         ("docs/run.md", "Start, stop, upgrade", &serve),
     ] {
         for (code, line) in lines {

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::owner::{OwnerError, shown};
 use super::syntax::is_dns_subdomain;
+use crate::near::nearest;
 
 /// The kind of an owner that names none, and the only kind that kubespark knew.
 pub const POD: &str = "Pod";
@@ -42,7 +43,7 @@ impl OwnerKind {
         if kind_is_good && group.is_none_or(is_dns_subdomain) {
             Ok(Self(text.to_owned()))
         } else {
-            Err(OwnerError::Kind { kind: shown(text), meant: nearest(text) })
+            Err(OwnerError::Kind { kind: shown(text), meant: meant(text) })
         }
     }
 
@@ -63,26 +64,13 @@ impl OwnerKind {
     }
 }
 
-/// The kind that was probably meant by `Deployments`, `deployment`, `Deploymnet` and the like.
-fn nearest(text: &str) -> Option<&'static str> {
-    const ALIKE: f64 = 0.9;
+/// The kind that was probably meant, with its group.
+fn meant(text: &str) -> Option<&'static str> {
     // A longer text is no kind, and comparing it would take long.
     const LONGEST: usize = 80;
-    if text.len() > LONGEST {
-        return None;
-    }
-    let bare = |kind: &str| kind.split('.').next().unwrap_or_default().to_ascii_lowercase();
-    let typed = bare(text);
-    let likeness = |known: &str| {
-        let known = bare(known);
-        if typed.strip_suffix('s') == Some(&known) { 1.0 } else { strsim::jaro_winkler(&typed, &known) }
-    };
-    WELL_KNOWN
-        .into_iter()
-        .map(|known| (likeness(known), known))
-        .filter(|(likeness, known)| *likeness >= ALIKE && *known != text)
-        .max_by(|(one, _), (other, _)| one.total_cmp(other))
-        .map(|(_, known)| known)
+    let bare = text.split('.').next().filter(|bare| bare.len() <= LONGEST)?;
+    let near = nearest(bare, OwnerKind::well_known())?;
+    WELL_KNOWN.into_iter().find(|kind| kind.split('.').next() == Some(near) && *kind != text)
 }
 
 impl Default for OwnerKind {
@@ -126,8 +114,7 @@ impl OwnerKinds {
         if self.0.contains(kind) {
             return Ok(());
         }
-        let meant =
-            nearest(kind.as_str()).filter(|meant| self.0.iter().any(|known| known.as_str() == *meant));
+        let meant = meant(kind.as_str()).filter(|meant| self.0.iter().any(|known| known.as_str() == *meant));
         Err(OwnerError::UnknownKind { kind: kind.to_string(), meant, known: self.to_string() })
     }
 }

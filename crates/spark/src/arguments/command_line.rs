@@ -1,5 +1,6 @@
 //! Splits a command line as `SparkSubmitOptionParser` does, before any default is known.
 
+use cloakroom_core::near::nearest;
 use thiserror::Error;
 
 use super::options::{self, Purpose, Spec, Switch};
@@ -13,7 +14,7 @@ pub enum CommandLineError {
     Unrecognized {
         /// The option as it was written.
         option: String,
-        /// The most similar option; `None` if none is similar.
+        /// The option that was probably meant.
         nearest: Option<String>,
     },
     /// The last option needs a value.
@@ -217,7 +218,7 @@ fn resource(argument: String) -> Result<String, CommandLineError> {
         return Ok(argument);
     }
     let (name, _) = split_inline(&argument);
-    let nearest = options::nearest(name).map(str::to_owned);
+    let nearest = nearest(name, options::OPTIONS.iter().map(|spec| spec.name)).map(str::to_owned);
     Err(CommandLineError::Unrecognized { option: name.to_owned(), nearest })
 }
 

@@ -1,4 +1,4 @@
-//! Every option of `spark-submit --help` (4.x) with its effect, and the suggestion for a mistyped one.
+//! Every option of `spark-submit --help` (4.x) with its effect.
 
 use crate::keys;
 
@@ -118,23 +118,6 @@ pub fn find(name: &str) -> Option<&'static Spec> {
     OPTIONS.iter().find(|spec| spec.name == name || spec.short == Some(name))
 }
 
-/// The name of the most similar option; `None` if none is similar.
-pub fn nearest(name: &str) -> Option<&'static str> {
-    const ALIKE: f64 = 0.8;
-    let bare = name.trim_start_matches('-').replace('_', "-");
-    // spark-submit has no option for it, and kubectl has.
-    if bare == "image" {
-        return Some("--conf spark.kubernetes.container.image=IMAGE");
-    }
-    let likeness = |spec: &Spec| strsim::jaro_winkler(&bare, spec.name.trim_start_matches('-'));
-    OPTIONS
-        .iter()
-        .map(|spec| (likeness(spec), spec.name))
-        .filter(|(likeness, _)| *likeness >= ALIKE)
-        .max_by(|(one, _), (other, _)| one.total_cmp(other))
-        .map(|(_, name)| name)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -144,22 +127,5 @@ mod tests {
         for (at, spec) in OPTIONS.iter().enumerate() {
             assert!(std::ptr::eq(find(spec.name).unwrap(), &raw const OPTIONS[at]), "{}", spec.name);
         }
-    }
-
-    #[test]
-    fn a_mistyped_option_is_recognised() {
-        for (typed, meant) in [
-            ("--driver-memroy", "--driver-memory"),
-            ("--executor_memory", "--executor-memory"),
-            ("-master", "--master"),
-            ("--deploymode", "--deploy-mode"),
-            ("--config", "--conf"),
-            ("--pyfiles", "--py-files"),
-            ("--number-executors", "--num-executors"),
-            ("--image", "--conf spark.kubernetes.container.image=IMAGE"),
-        ] {
-            assert_eq!(nearest(typed), Some(meant), "{typed}");
-        }
-        assert_eq!(nearest("--bogus"), None);
     }
 }

@@ -102,9 +102,7 @@ impl Settings {
                 harmless(rest)
             ));
         } else {
-            let meant = keys::without_prefix(key).map(|name| format!("; is `{name}` meant?"));
-            self.warnings
-                .push(format!("Ignoring non-Spark config property: {key}{}", meant.unwrap_or_default()));
+            self.warnings.push(format!("Ignoring non-Spark config property: {key}"));
         }
     }
 }
@@ -170,10 +168,6 @@ mod tests {
         Settings::of(&line, &Defaults { files, surroundings })
     }
 
-    fn settings_of(line: &[&str]) -> Settings {
-        settings(line, &[], &[])
-    }
-
     #[test]
     fn options_win_over_conf_over_the_properties_file_over_defaults_over_the_environment() {
         let files = [
@@ -210,13 +204,6 @@ mod tests {
             ["Ignoring non-Spark config property: sparky", "Ignoring non-Spark config property: foo.bar"]
         );
         assert!(!settings.conf.contains("sparky") && !settings.conf.contains("foo.bar"));
-        let mistyped = settings_of(&["-c", "conatiner.image=x"]).warnings;
-        assert_eq!(
-            mistyped,
-            [
-                "Ignoring non-Spark config property: conatiner.image; is `spark.kubernetes.container.image` meant?"
-            ]
-        );
     }
 
     #[test]

@@ -46,8 +46,8 @@ fn the_value_of_a_secret_is_in_no_message_and_not_in_debug() {
 fn a_value_that_looks_like_a_secret_is_not_shown_either() {
     let key = "spark.driver.extraJavaOptions";
     let options = "-Dstore.Password=hunter2";
-    assert_eq!(shown_redacted(key, options), format!("({key},*********(redacted))"));
-    assert_eq!(shown_redacted(key, "-Xss4m"), format!("({key},-Xss4m)"));
+    assert_eq!(shown_redacted(key, options), format!("{key}=*********(redacted)"));
+    assert_eq!(shown_redacted(key, "-Xss4m"), format!("{key}=-Xss4m"));
     let message = conf(key, options, Origin::Conf).refuse(key, "it must not be there").to_string();
     assert!(!message.contains("hunter2"), "{message}");
 }
@@ -67,7 +67,7 @@ fn user_information_in_urls_is_in_no_message_and_the_path_of_a_token_is() {
         assert_eq!(message("spark.x", value), format!("`spark.x` is `{shown}`: no"));
     }
     let (uri, address) = ("spark.kubernetes.resourceStagingServer.uri", "http://u:hunter2@h");
-    assert_eq!(shown_redacted(uri, address), format!("({uri},http://…@h)"));
+    assert_eq!(shown_redacted(uri, address), format!("{uri}=http://…@h"));
     let file = "spark.kubernetes.cloakroom.uploadTokenFile";
     assert_eq!(message(file, "/etc/token"), format!("`{file}` is `/etc/token`: no"));
 }

@@ -28,7 +28,7 @@ pub use driver::*;
 pub use init_container::*;
 pub use kind::Kind;
 pub use known::default_of_spark;
-pub use near::{near_miss, nearest_own, without_prefix};
+pub use near::{near_miss, nearest_own};
 pub use network::*;
 pub use own::*;
 pub use server::*;

@@ -32,8 +32,8 @@ fn alias(conf: &mut SparkConf, old: &str, new: &str) -> Option<String> {
 }
 
 fn unknown(conf: &SparkConf, key: &str) -> SettingError {
-    let nearest = keys::nearest_own(key);
-    conf.refuse(key, format!("there is no such key; is `{nearest}` meant?"))
+    let meant = keys::nearest_own(key).map(|name| format!("; is `{name}` meant?"));
+    conf.refuse(key, format!("there is no such key{}", meant.unwrap_or_default()))
 }
 
 #[cfg(test)]

@@ -250,7 +250,7 @@ pub const TABLE: &[Row] = &[
     row(ADMINISTER, "rm", "$ ", By::Reader),
     row(ADMINISTER, "clean", "$ ", By::Reader),
     row(ADMINISTER, "resume-deletions", "$ ", By::Test("tests/it/restored.rs")),
-    row(ADMINISTER, "Exit codes, JSON and YAML", "# larger than", By::Reader),
+    row(ADMINISTER, "Exit codes and JSON", "# larger than", By::Reader),
     row(DEPLOY, "With kustomize", "flowchart", By::Text),
     row(DEPLOY, "With kustomize", "kubectl apply -k manifests/base", By::Chapter(README, "Deploy")),
     row(DEPLOY, "With kustomize", "openssl", By::Test("tests/node/journeys/deploy.rs")),
