@@ -21,7 +21,7 @@ const QUIET: [&str; 3] = ["kube_client", "kube_runtime", "object_store"];
 
 /// Names of rooms in log filters, with their module paths. So a user's filter stays valid when a room moves to another
 /// crate.
-const ROOMS: [(&str, &str); 15] = [
+const ROOMS: [(&str, &str); 16] = [
     ("cloakroom::bucket", "cloakroom_adapters::bucket"),
     ("cloakroom::bundle", "cloakroom_transfer::bundle"),
     ("cloakroom::cleaner", "cloakroom_server::cleaner"),
@@ -32,6 +32,7 @@ const ROOMS: [(&str, &str); 15] = [
     ("cloakroom::outbound", "cloakroom_outbound"),
     ("cloakroom::owners", "cloakroom_server::owners"),
     ("cloakroom::place", "cloakroom_adapters::place"),
+    ("cloakroom::ready", "cloakroom_storage::ready"),
     ("cloakroom::server", "cloakroom_server::http"),
     ("cloakroom::shutdown", "cloakroom_server::shutdown"),
     ("cloakroom::staging", "cloakroom_storage::staging"),

@@ -111,7 +111,7 @@ async fn stage(ledger: &SqliteLedger, number: usize) {
     let id = ResourceId::generate(&mut rand::rng());
     let secret_hash = ResourceSecret::from_text("secret").hash();
     let pending = PendingResource { id, secret_hash, file_name: None, created_at, uploaded_by: None };
-    ledger.begin(pending, &[]).await.unwrap();
+    ledger.begin(pending).await.unwrap();
     let labels =
         [("spark-app-selector".to_owned(), app(number)), ("spark-role".to_owned(), "driver".to_owned())];
     let owner = Owner::new(OwnerKind::default(), &namespace(number), labels, None).unwrap();

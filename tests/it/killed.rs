@@ -65,7 +65,7 @@ async fn assert_rows_are_files(data_dir: &Path, least: usize) {
         let row = row.into_ready().expect("a file of a row that is not ready");
         assert_eq!(facts.size_bytes, row.data.bundle.size_bytes);
     }
-    let rows = ledger.count_by_state().await.unwrap();
+    let rows = ledger.totals().await.unwrap().by_state;
     assert_eq!(rows.into_iter().collect::<Vec<_>>(), [("ready", blobs.len() as u64)]);
     assert!(blobs.len() >= least);
     ledger.close().await;

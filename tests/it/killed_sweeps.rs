@@ -65,7 +65,7 @@ async fn assert_rows_are_files(data_dir: &Path) {
     let ledger = SqliteLedger::open(&directory.ledger()).await.unwrap();
     let store = DiskStore::new(directory);
     let files = store.list().count().await + store.arriving().await.unwrap().len();
-    let rows: Vec<_> = ledger.count_by_state().await.unwrap().into_iter().collect();
+    let rows: Vec<_> = ledger.totals().await.unwrap().by_state.into_iter().collect();
     assert_eq!((files, rows), (OWNED, vec![("deleted", (BUNDLES - OWNED) as u64), ("ready", OWNED as u64)]));
     ledger.close().await;
 }

@@ -87,7 +87,7 @@ async fn the_binary_gives_up_at_the_deadline_and_keeps_nothing_of_what_it_cut_of
     let bundles = std::fs::read_dir(folder.path().join("bundles")).unwrap();
     assert_eq!(bundles.filter(|entry| entry.as_ref().unwrap().path().is_dir()).count(), 0);
     let ledger = SqliteLedger::open(&folder.path().join("ledger.db")).await.unwrap();
-    assert!(ledger.count_by_state().await.unwrap().is_empty());
+    assert!(ledger.totals().await.unwrap().by_state.is_empty());
     ledger.close().await;
 }
 

@@ -79,8 +79,8 @@ pub struct Stock {
     pub stray_bytes: u64,
     /// Bytes that the store can still take; `None` if it has no bound or does not answer.
     pub free_bytes: Option<u64>,
-    /// Number of resources in each state; `None` if the ledger does not answer.
-    pub resources: Option<BTreeMap<&'static str, u64>>,
+    /// Number of resources in each state.
+    pub resources: BTreeMap<&'static str, u64>,
     /// How much of each limit is used. A limit that is not set or not known is left out.
     pub limits: Vec<LimitUse>,
 }
@@ -250,7 +250,7 @@ impl Metrics {
         families.stray_bytes.set(stock.stray_bytes);
         families.disk_free_bytes.set(stock.free_bytes);
         families.resources.clear();
-        for (state, count) in stock.resources.iter().flatten() {
+        for (state, count) in &stock.resources {
             families.resources.get_or_create(&(*state).into()).set(*count);
         }
         families.limit.clear();

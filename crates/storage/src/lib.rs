@@ -2,6 +2,7 @@
 //!
 //! - [`store`]: the port for bundles' bytes, with a store in memory
 //! - [`ledger`]: the port for the ownership table
+//! - [`ready`]: what is known of the ready resources without a query
 //! - [`copies`]: copies of the ledger, away from its disk
 //! - [`stamp`]: the stamps by which a ledger and its store know each other
 //! - [`turns`]: whose work is done next
@@ -11,6 +12,7 @@
 
 pub mod copies;
 pub mod ledger;
+pub mod ready;
 mod replaced;
 mod staging;
 pub mod stamp;

@@ -26,7 +26,7 @@ pub struct Metric {
 pub fn exported() -> BTreeMap<String, Metric> {
     let resources = State::ALL.iter().map(|state| (state.as_str(), 1)).collect();
     let limits = Limited::ALL.iter().map(|of| LimitUse { of: *of, used: 1, limit: 2 }).collect();
-    let (free_bytes, resources) = (Some(1), Some(resources));
+    let free_bytes = Some(1);
     let stock = Stock {
         uploads: 1,
         downloads: 1,

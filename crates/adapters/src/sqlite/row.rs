@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use sqlx::sqlite::{Sqlite, SqliteConnection, SqliteRow};
+use sqlx::sqlite::{Sqlite, SqliteRow};
 use sqlx::{Decode, Row as _, Type, ValueRef as _};
 
 use cloakroom_core::resource::{
     Arrival, Bundle, DeletionReason, Ending, FileName, History, Lifetime, Owner, OwnerError, OwnerHistory,
     OwnerKind, Ready, Resource, ResourceId, SecretHash, State, StateData, Tombstone, is_dns_label,
 };
-use cloakroom_storage::ledger::{Stored, UnreadableRow};
+use cloakroom_storage::ledger::UnreadableRow;
 
 /// SQL: the size, or 0 if it cannot be read. The bound is [`LARGEST_SIZE`].
 macro_rules! known_size {
@@ -30,33 +30,6 @@ pub(super) struct Damaged(&'static str);
 
 /// No disk has a larger file. Sums of sizes up to this one are exact in SQL.
 const LARGEST_SIZE: u64 = 1 << 53;
-
-/// What is acknowledged and not yet removed, by namespace.
-pub(super) async fn stored(
-    least_bytes: u64,
-    connection: &mut SqliteConnection,
-) -> Result<BTreeMap<String, Stored>, sqlx::Error> {
-    // A sum of integers fails on overflow. TOTAL does not fail, and CAST stops at the largest integer.
-    let rows = sqlx::query(concat!(
-        "SELECT owner_namespace, COUNT(*) AS resources, CAST(TOTAL(MAX(",
-        known_size!(),
-        ", ?)) AS INTEGER) AS bytes FROM resources WHERE state IS NOT 'pending' AND state IS NOT 'deleted' \
-         GROUP BY owner_namespace"
-    ))
-    .bind(i64::try_from(least_bytes).unwrap_or(i64::MAX))
-    .fetch_all(connection)
-    .await?;
-    let mut stored: BTreeMap<String, Stored> = BTreeMap::new();
-    for row in &rows {
-        let here = Stored {
-            resources: row.try_get::<i64, _>("resources")?.unsigned_abs(),
-            bytes: row.try_get::<i64, _>("bytes")?.unsigned_abs(),
-        };
-        let all = stored.entry(namespace(row)).or_default();
-        *all = [*all, here].into_iter().sum();
-    }
-    Ok(stored)
-}
 
 /// Reads the whole row of `id`.
 pub(super) fn resource(id: ResourceId, row: &SqliteRow) -> Result<Resource, UnreadableRow> {

@@ -1,39 +1,91 @@
-//! Removes tombstones before their time if there are too many.
+//! How tombstones go.
 
+use async_trait::async_trait;
+use jiff::Timestamp;
 use sqlx::Row as _;
-use sqlx::sqlite::SqliteConnection;
+use sqlx::sqlite::{SqliteConnection, SqliteRow};
+
+use super::abandoned;
+use super::operation::Operation;
+use cloakroom_storage::ledger::Change;
+
+/// Removes tombstones of resources that were deleted before this time, and forgets uploads that were abandoned before it.
+///
+/// A tombstone whose time of deletion is missing or no time is removed by the time of its upload; the index finds both.
+/// A value that is not a number sorts after all numbers (<https://www.sqlite.org/datatype3.html>, section 4.1).
+pub(super) struct ForgetTombstones(pub(super) Timestamp);
+
+#[async_trait]
+impl Operation for ForgetTombstones {
+    type Outcome = u64;
+
+    async fn apply(&self, connection: &mut SqliteConnection, _: u64) -> Result<u64, sqlx::Error> {
+        abandoned::forget(self.0, connection).await?;
+        sqlx::query(
+            "DELETE FROM resources WHERE id IN (\
+             SELECT id FROM resources WHERE state = 'deleted' AND deleted_at < ?1 \
+             UNION ALL SELECT id FROM resources WHERE state = 'deleted' AND deleted_at IS NULL AND created_at < ?1 \
+             UNION ALL SELECT id FROM resources WHERE state = 'deleted' AND deleted_at > ?2 AND created_at < ?1)",
+        )
+        .bind(self.0.as_millisecond())
+        .bind(last_milli())
+        .execute(connection)
+        .await
+        .map(|done| done.rows_affected())
+    }
+
+    fn change<'a>(&'a self, rows: &'a u64) -> Option<Change<'a>> {
+        (*rows > 0).then_some(Change::Forgotten(*rows))
+    }
+}
+
+/// Removes so many tombstones before their time, each time the oldest one of the namespace that has most of them.
+pub(super) struct TrimTombstones(pub(super) u64);
+
+#[async_trait]
+impl Operation for TrimTombstones {
+    type Outcome = u64;
+
+    async fn apply(&self, connection: &mut SqliteConnection, _: u64) -> Result<u64, sqlx::Error> {
+        let rows = sqlx::query(
+            "SELECT owner_namespace, COUNT(*) AS rows FROM resources INDEXED BY resources_tombstones_by_namespace \
+             WHERE state = 'deleted' GROUP BY owner_namespace",
+        )
+        .fetch_all(&mut *connection)
+        .await?;
+        let count = |row: &SqliteRow| {
+            let rows = row.try_get::<i64, _>("rows").ok()?;
+            Some((row.try_get("owner_namespace").ok()?, rows.unsigned_abs()))
+        };
+        let counts: Vec<Count> = rows.iter().filter_map(count).collect();
+        let mut removed = 0;
+        for (namespace, count) in shared_out(self.0, counts) {
+            removed += sqlx::query(
+                "DELETE FROM resources WHERE id IN (SELECT id FROM resources WHERE state = 'deleted' \
+                 AND owner_namespace IS CAST(? AS TEXT) ORDER BY deleted_at LIMIT ?)",
+            )
+            .bind(namespace)
+            .bind(i64::try_from(count).unwrap_or(i64::MAX))
+            .execute(&mut *connection)
+            .await?
+            .rows_affected();
+        }
+        Ok(removed)
+    }
+
+    fn change<'a>(&'a self, rows: &'a u64) -> Option<Change<'a>> {
+        (*rows > 0).then_some(Change::Forgotten(*rows))
+    }
+}
+
+/// The largest number of milliseconds that a [`Timestamp`] can be made of. A larger number in a row is not a time.
+fn last_milli() -> i64 {
+    Timestamp::MAX.as_second() * 1000
+}
 
 /// How many tombstones a namespace has, or loses. An upload that was never complete has no namespace, and a damaged one
 /// may not be text, so the namespace is bytes.
 type Count = (Option<Vec<u8>>, u64);
-
-/// Removes `surplus` tombstones, each time the oldest one of the namespace that has most of them.
-pub(super) async fn trim(surplus: u64, connection: &mut SqliteConnection) -> Result<u64, sqlx::Error> {
-    let rows = sqlx::query(
-        "SELECT owner_namespace, COUNT(*) AS rows FROM resources INDEXED BY resources_tombstones_by_namespace \
-         WHERE state = 'deleted' GROUP BY owner_namespace",
-    )
-    .fetch_all(&mut *connection)
-    .await?;
-    let count = |row: &sqlx::sqlite::SqliteRow| {
-        let rows = row.try_get::<i64, _>("rows").ok()?;
-        Some((row.try_get("owner_namespace").ok()?, rows.unsigned_abs()))
-    };
-    let counts: Vec<Count> = rows.iter().filter_map(count).collect();
-    let mut removed = 0;
-    for (namespace, count) in shared_out(surplus, counts) {
-        removed += sqlx::query(
-            "DELETE FROM resources WHERE id IN (SELECT id FROM resources WHERE state = 'deleted' \
-             AND owner_namespace IS CAST(? AS TEXT) ORDER BY deleted_at LIMIT ?)",
-        )
-        .bind(namespace)
-        .bind(i64::try_from(count).unwrap_or(i64::MAX))
-        .execute(&mut *connection)
-        .await?
-        .rows_affected();
-    }
-    Ok(removed)
-}
 
 /// How many of `surplus` each namespace loses if the largest namespace always loses the next one.
 fn shared_out(surplus: u64, mut counts: Vec<Count>) -> Vec<Count> {

@@ -1,21 +1,21 @@
 //! The one task that writes. Operations that wait at the same time share a transaction, and so one fsync.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{AssertSqlSafe, Connection as _};
-use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use super::BUSY_TIMEOUT;
 use super::error::{failed, is_locked};
-use super::memory::Memory;
-use super::operation::{Operation, Outcome};
+use super::operation::{Asked, Job, Operation};
 use crate::place::Place;
 use cloakroom_core::text::chain;
 use cloakroom_storage::Replaced;
-use cloakroom_storage::ledger::LedgerError;
+use cloakroom_storage::ledger::{LedgerError, Mirror};
 
 /// How many operations may wait. When the queue is full, senders wait.
 const QUEUE: usize = 1024;
@@ -23,31 +23,66 @@ const QUEUE: usize = 1024;
 /// How many operations one transaction has at most.
 const LARGEST_GROUP: usize = 256;
 
-struct Job {
-    operation: Operation,
-    answer: oneshot::Sender<Result<Outcome, LedgerError>>,
+/// What the writing task and the ledger share.
+#[derive(Default)]
+pub(super) struct Feed {
+    mirror: Mutex<Option<Arc<dyn Mirror>>>,
+    changes: AtomicU64,
+}
+
+impl Feed {
+    pub(super) fn follow(&self, mirror: Arc<dyn Mirror>) {
+        *self.lock() = Some(mirror);
+    }
+
+    /// How many changes were committed.
+    pub(super) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Relaxed)
+    }
+
+    fn least_bytes(&self) -> u64 {
+        self.lock().as_ref().map_or(0, |mirror| mirror.least_bytes())
+    }
+
+    fn committed(&self, job: &dyn Job) {
+        let Some(change) = job.change() else { return };
+        self.changes.fetch_add(u64::from(change.is_real()), Ordering::Relaxed);
+        if let Some(mirror) = &*self.lock() {
+            mirror.committed(&change);
+        }
+    }
+
+    fn doubt(&self) {
+        if let Some(mirror) = &*self.lock() {
+            mirror.doubt();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<dyn Mirror>>> {
+        self.mirror.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Sends operations to the writing task.
 pub(super) struct Writer {
-    jobs: mpsc::Sender<Job>,
-    task: Mutex<Option<JoinHandle<()>>>,
-    stop: Mutex<Option<oneshot::Sender<()>>>,
+    jobs: mpsc::Sender<Box<dyn Job>>,
+    task: tokio::sync::Mutex<Option<JoinHandle<()>>>,
+    stop: tokio::sync::Mutex<Option<oneshot::Sender<()>>>,
 }
 
 impl Writer {
     /// Starts the task.
-    pub(super) fn start(connection: SqliteConnection, memory: Arc<Memory>, place: Place) -> Self {
+    pub(super) fn start(connection: SqliteConnection, feed: Arc<Feed>, place: Place) -> Self {
         let (jobs, queue) = mpsc::channel(QUEUE);
         let (stop, stopped) = oneshot::channel();
-        let task = tokio::spawn(write(connection, memory, place, queue, stopped));
-        Self { jobs, task: Mutex::new(Some(task)), stop: Mutex::new(Some(stop)) }
+        let task = tokio::spawn(write(connection, feed, place, queue, stopped));
+        Self { jobs, task: Some(task).into(), stop: Some(stop).into() }
     }
 
     /// Runs one operation and returns once it is committed.
-    pub(super) async fn run(&self, operation: Operation) -> Result<Outcome, LedgerError> {
+    pub(super) async fn run<O: Operation>(&self, operation: O) -> Result<O::Outcome, LedgerError> {
         let (answer, outcome) = oneshot::channel();
-        self.jobs.send(Job { operation, answer }).await.map_err(|_| LedgerError::Closed)?;
+        self.jobs.send(Box::new(Asked::new(operation, answer))).await.map_err(|_| LedgerError::Closed)?;
         outcome.await.map_err(|_| LedgerError::Closed)?
     }
 
@@ -63,9 +98,9 @@ impl Writer {
 
 async fn write(
     mut connection: SqliteConnection,
-    memory: Arc<Memory>,
+    feed: Arc<Feed>,
     place: Place,
-    mut queue: mpsc::Receiver<Job>,
+    mut queue: mpsc::Receiver<Box<dyn Job>>,
     mut stop: oneshot::Receiver<()>,
 ) {
     let mut group = Vec::with_capacity(LARGEST_GROUP);
@@ -78,7 +113,7 @@ async fn write(
                     break;
                 }
                 let was_locked = is_locked;
-                is_locked = commit(&mut connection, &memory, &place, &mut group).await;
+                is_locked = commit(&mut connection, &feed, &place, &mut group).await;
                 if is_locked != was_locked {
                     wait_for_locks(&mut connection, !is_locked).await;
                 }
@@ -91,52 +126,41 @@ async fn write(
     }
 }
 
-/// Runs a group in one transaction. Answers each operation after the commit, once the memory is up to date. An
+/// Runs a group in one transaction. Answers each operation after the commit, once the mirror has been told. An
 /// acknowledgement needs a ledger that is still at its path. Returns whether another process has locked the database.
 async fn commit(
     connection: &mut SqliteConnection,
-    memory: &Memory,
+    feed: &Feed,
     place: &Place,
-    group: &mut Vec<Job>,
+    group: &mut Vec<Box<dyn Job>>,
 ) -> bool {
-    let (operations, answers): (Vec<_>, Vec<_>) =
-        group.drain(..).map(|job| (job.operation, job.answer)).unzip();
     if let Err(replaced) = place.known() {
-        refuse(answers, &replaced);
+        refuse(group, &replaced);
         return false;
     }
-    let written = transact(connection, memory, &operations).await;
+    let written = transact(connection, feed.least_bytes(), group).await;
     if written.is_ok()
         && let Err(replaced) = place.check().await
     {
         save(connection).await;
-        refuse(answers, &replaced);
+        refuse(group, &replaced);
         return false;
     }
     match written {
-        Ok(outcomes) => {
-            for (operation, outcome) in operations.iter().zip(&outcomes) {
-                if let Ok(outcome) = outcome {
-                    operation.committed(outcome, memory);
-                }
+        Ok(()) => {
+            for job in group.iter() {
+                feed.committed(&**job);
             }
-            for (answer, outcome) in answers.into_iter().zip(outcomes) {
-                // The caller may be gone. The change is made all the same.
-                let _ = answer.send(outcome.map_err(failed));
-            }
+            group.drain(..).for_each(Job::answer);
             false
         }
         Err(error) => {
             // On a full disk SQLite has rolled back by itself. The statement then fails, which does no harm.
             let _ = execute(connection, "ROLLBACK").await;
-            // The commit may have reached the disk although it failed, so the index must be read again.
-            memory.index().doubt();
-            let is_locked = is_locked(&error);
-            let error = Arc::new(error);
-            for answer in answers {
-                let _ = answer.send(Err(failed(Arc::clone(&error))));
-            }
-            is_locked
+            // The commit may have reached the disk although it failed.
+            feed.doubt();
+            group.drain(..).for_each(|job| job.fail(failed(Arc::clone(&error))));
+            is_locked(&error)
         }
     }
 }
@@ -151,10 +175,8 @@ async fn wait_for_locks(connection: &mut SqliteConnection, waits: bool) {
     }
 }
 
-fn refuse(answers: Vec<oneshot::Sender<Result<Outcome, LedgerError>>>, replaced: &Replaced) {
-    for answer in answers {
-        let _ = answer.send(Err(replaced.clone().into()));
-    }
+fn refuse(group: &mut Vec<Box<dyn Job>>, replaced: &Replaced) {
+    group.drain(..).for_each(|job| job.fail(replaced.clone().into()));
 }
 
 /// Writes all that is committed into the database itself. If only the write-ahead log was removed, it has what was
@@ -171,23 +193,21 @@ async fn save(connection: &mut SqliteConnection) {
 /// SQLite has rolled back by itself (<https://www.sqlite.org/lang_transaction.html>, section 3).
 async fn transact(
     connection: &mut SqliteConnection,
-    memory: &Memory,
-    operations: &[Operation],
-) -> Result<Vec<Result<Outcome, sqlx::Error>>, sqlx::Error> {
+    least_bytes: u64,
+    group: &mut [Box<dyn Job>],
+) -> Result<(), Arc<sqlx::Error>> {
     execute(connection, "BEGIN IMMEDIATE").await?;
-    let mut outcomes = Vec::with_capacity(operations.len());
-    for operation in operations {
+    for job in group {
         execute(connection, "SAVEPOINT operation").await?;
-        let outcome = operation.apply(connection, memory).await;
-        if outcome.is_err() && execute(connection, "ROLLBACK TO operation").await.is_err() {
+        if let Err(error) = job.apply(connection, least_bytes).await
+            && execute(connection, "ROLLBACK TO operation").await.is_err()
+        {
             // SQLite has rolled back the whole transaction, with the changes of the other operations of the group.
-            return outcome.map(|_| Vec::new());
+            return Err(error);
         }
         execute(connection, "RELEASE operation").await?;
-        outcomes.push(outcome);
     }
-    execute(connection, "COMMIT").await?;
-    Ok(outcomes)
+    Ok(execute(connection, "COMMIT").await?)
 }
 
 async fn execute(connection: &mut SqliteConnection, statement: &'static str) -> Result<(), sqlx::Error> {

@@ -15,9 +15,7 @@ use sqlx::sqlite::SqliteConnectOptions;
 async fn the_log_shrinks_after_a_long_read_has_kept_it_growing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ledger.db");
-    let ledger = SqliteLedger::open(&path).await.unwrap();
-    ledger.load(0).await.unwrap();
-    let ledger: AnyLedger = Arc::new(ledger);
+    let ledger = AnyLedger::load(Arc::new(SqliteLedger::open(&path).await.unwrap()), 0).await;
     let log_bytes = || std::fs::metadata(folder.path().join("ledger.db-wal")).unwrap().len();
     let mut reader = SqliteConnectOptions::new().filename(&path).connect().await.unwrap();
     sqlx::query("BEGIN").execute(&mut reader).await.unwrap();

@@ -324,7 +324,7 @@ async fn a_removal_frees_the_room_and_the_ticket_is_told_who_did_it() {
     let removal: Removal = read(server.remove(&ticket, "").await).await;
     assert!(removal.removed && removal.size_bytes == Some(4) && removal.deletion_reason.is_none());
     assert_eq!(server.app.files(), Vec::<String>::new());
-    assert_eq!(server.app.staging.stored().await.unwrap().bytes, 0);
+    assert_eq!(server.app.stored().await.bytes, 0);
     let gone = problem(server.app.download(&ticket).send().await.unwrap()).await;
     assert_eq!((gone.status, gone.deletion_reason.as_deref()), (410, Some("removed")));
     let lines = logs::lines_with(&ticket.resource_id);

@@ -101,7 +101,7 @@ async fn whatever_is_in_a_row_the_server_starts_and_sweeps_and_serves_the_others
         assert_eq!((answer.status, answer.code.as_str()), (500, "internal"), "{column}");
         assert!(answer.detail.contains(&format!("({column})")), "{answer:?}");
     }
-    let stored = app.staging.stored().await.unwrap();
+    let stored = app.stored().await;
     let known = broken.iter().filter(|(_, column)| *column != "size_bytes").count() as u64;
     assert_eq!((stored.resources, stored.bytes), (broken.len() as u64 + 1, 4 + known * 6));
     // Long past all times, and past a sweep that reads everything again.
@@ -213,7 +213,7 @@ async fn interrupted_deletions_of_damaged_rows_are_finished_and_their_tombstones
     options.limits.max_resources = 0;
     let app = app.crash_and_restart_with(options).await;
     assert_eq!(app.rows().await, [("ready", 1)].into());
-    assert_eq!(app.staging.stored().await.unwrap().bytes, 4);
+    assert_eq!(app.stored().await.bytes, 4);
     app.keep_secret(&good.resource_secret);
     assert_eq!(app.download(&good).send().await.unwrap().status(), 200);
 }
@@ -300,7 +300,7 @@ async fn a_removal_that_the_ledger_fails_is_an_error_and_can_be_tried_again() {
     let app = TestApp::start().await;
     let tickets = [app.stage("jars").await, app.stage("others").await];
     let server = Administered::restart(app).await;
-    for (step, ticket) in [Step::LedgerMarkDeleting, Step::LedgerState].into_iter().zip(&tickets) {
+    for (step, ticket) in [Step::LedgerMarkDeleting, Step::LedgerFind].into_iter().zip(&tickets) {
         let path = path(&ticket.resource_id);
         server.app.faults.set(step, Fault::FailBefore);
         assert_eq!(server.ask(Method::DELETE, &path).await.status(), 500, "{step:?}");
@@ -360,7 +360,7 @@ async fn damaged_ids_at_the_end_of_a_page_are_counted_once() {
     let server = Administered::restart(app).await;
     let status: ServerStatus = server.get("/admin/v1/status").await;
     assert_eq!((status.unreadable_resources, status.damaged_ids), (2500, 2500));
-    assert_eq!(server.app.staging.ready(None, 10_000).await.unwrap().len(), 2501);
+    assert_eq!(server.app.staging.ready(None, 10_000).len(), 2501);
 }
 
 #[tokio::test]

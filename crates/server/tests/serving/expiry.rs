@@ -299,7 +299,7 @@ pub async fn directory_of(count: usize, clock: &ManualClock) -> (Arc<tempfile::T
         let secret_hash = ResourceSecret::from_text("secret").hash();
         let pending =
             PendingResource { id: *id, secret_hash, file_name: None, created_at, uploaded_by: None };
-        ledger.begin(pending, &[]).await.unwrap();
+        ledger.begin(pending).await.unwrap();
         let lifetime = Lifetime { unused_timeout: 30 * MINUTE, ttl: None };
         let bundle = Bundle { size_bytes: 0, sha256: [0; 32] };
         let completion = Completion { id: *id, owner: owner.clone(), bundle, lifetime, created_at };

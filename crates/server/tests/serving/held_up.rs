@@ -17,11 +17,9 @@ use crate::support::one_server::{BUNDLE, SIDES, SharedData, UNUSED_TIMEOUT, fini
 /// Every step of an upload, before and after it, in both stores. Only the one that has handles notes them.
 fn upload_steps() -> impl Iterator<Item = (&'static Store, Step, Side)> {
     let steps = [
-        Step::LedgerCharged,
         Step::LedgerBegin,
         Step::StoreBegin,
         Step::LedgerNoteHandle,
-        Step::LedgerCharge,
         Step::StoreWrite,
         Step::StoreCommit,
         Step::LedgerComplete,
@@ -336,8 +334,7 @@ async fn what_its_caller_drops_at_any_step_leaves_neither_bytes_nor_room() {
             is_over && (ready, rows.len() as u64, blobs) == (resources, resources, resources)
         })
         .await;
-        let taken = async || shared.ledger.taken().await.unwrap().resources;
-        until("its room is free", async || taken().await == resources).await;
+        until("its room is free", async || server.taken_resources().await == resources).await;
         assert_eq!(server.recovers().await, Recovered::default(), "{what}");
     }
 }

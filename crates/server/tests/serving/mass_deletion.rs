@@ -79,7 +79,7 @@ impl Crowd {
 
     /// Why metadata say that one of the resources is kept.
     async fn kept_because(&self, namespace: &str, number: usize) -> Option<String> {
-        let all = self.app.staging.ready(None, 1000).await.unwrap();
+        let all = self.app.staging.ready(None, 1000);
         let id = all.iter().find(|listed| *listed.owner == nth(namespace, number)).unwrap().id;
         let request = self.app.get(&format!("/api/v1/resources/{id}/metadata")).bearer_auth("secret");
         let metadata: Metadata =
@@ -111,7 +111,7 @@ async fn directory_of(tenants: &[Tenant], clock: &ManualClock) -> Directory {
         let id = ResourceId::generate(&mut rand::rng());
         let secret_hash = ResourceSecret::from_text("secret").hash();
         let pending = PendingResource { id, secret_hash, file_name: None, created_at, uploaded_by: None };
-        ledger.begin(pending, &[]).await.unwrap();
+        ledger.begin(pending).await.unwrap();
         let lifetime = Lifetime { unused_timeout: 30 * MINUTE, ttl: None };
         let bundle = Bundle { size_bytes: 0, sha256: [0; 32] };
         let owner = nth(tenant.namespace, number);

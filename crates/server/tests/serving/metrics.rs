@@ -14,6 +14,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 
 use crate::support::TestApp;
 use crate::support::app::Options;
+use crate::support::faults::{Fault, Step};
 
 /// Enough to fill the buffers of both sockets.
 const LARGE: usize = 40_000_000;
@@ -294,10 +295,10 @@ async fn what_operators_ask_is_counted_and_not_logged_as_a_request() {
 async fn what_cannot_be_looked_up_is_left_out_and_the_rest_is_there() {
     let app = with_some_disk().await;
     app.stage("jars").await;
-    app.staging.close().await;
+    app.faults.set(Step::StoreSpace, Fault::FailBefore);
     let scrape = Scrape::of(&app).await;
-    assert_eq!(scrape.series("resources"), []);
-    scrape.assert(&[("uploads_total{outcome=\"stored\"}", 1.0), ("disk_free_bytes", 123_456_789_000.0)]);
+    assert_eq!(scrape.get("disk_free_bytes"), None);
+    scrape.assert(&[("uploads_total{outcome=\"stored\"}", 1.0), ("resources{state=\"ready\"}", 1.0)]);
 }
 
 #[tokio::test]
@@ -376,7 +377,7 @@ fn exposition(metrics: &Metrics) -> Scrape {
         strays: 0,
         stray_bytes: 0,
         free_bytes: None,
-        resources: None,
+        resources: BTreeMap::new(),
         limits,
     };
     Scrape::new(metrics.exposition(&stock).unwrap())

@@ -93,7 +93,7 @@ impl Run {
     async fn assert_agrees(&mut self) {
         self.app.sweep().await;
         let log = || self.log.join("\n");
-        let listed = self.app.staging.ready(None, 10_000).await.unwrap();
+        let listed = self.app.staging.ready(None, 10_000);
         let ready = self.app.rows().await.get("ready").copied().unwrap_or_default();
         assert_eq!(listed.len() as u64, ready, "{}", log());
         for listed in listed {

@@ -57,7 +57,7 @@ impl Remains {
             created_at: now(),
             uploaded_by: None,
         };
-        self.ledger.begin(pending, &[]).await.unwrap();
+        self.ledger.begin(pending).await.unwrap();
         id
     }
 
@@ -120,7 +120,7 @@ async fn interrupted_deletions_are_finished_by_a_start_and_answer_as_gone() {
     let app = remains.start().await;
     assert_eq!(app.files(), Vec::<String>::new());
     assert_eq!(app.rows().await, BTreeMap::from([("deleted", 2)]));
-    assert_eq!(app.staging.stored().await.unwrap().bytes, 0);
+    assert_eq!(app.stored().await.bytes, 0);
     for id in [with_bytes, without_bytes] {
         let request = app.get(&format!("/api/v1/resources/{id}")).bearer_auth("secret");
         let gone = problem(request.send().await.unwrap()).await;

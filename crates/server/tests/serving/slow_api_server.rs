@@ -58,7 +58,7 @@ async fn a_sweep_ends_after_an_interval_though_owners_are_not_read_and_takes_tur
     app.clock.advance(HOUR);
     let kept = until_kept(&app).await;
     assert_eq!(kept.get(&KeepReason::OwnerGone), Some(&39));
-    let left = app.staging.ready(None, 1000).await.unwrap();
+    let left = app.staging.ready(None, 1000);
     assert!(left.iter().all(|listed| listed.owner.namespace() == "many"), "the other namespace had no turn");
 }
 

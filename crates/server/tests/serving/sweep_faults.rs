@@ -16,7 +16,7 @@ use crate::support::faults::{Fault, Step};
 use crate::support::owners::{ScriptedOwners, owner};
 use crate::support::watched::{HOUR, MINUTE, SECOND};
 
-const READS: [Step; 3] = [Step::LedgerRefresh, Step::LedgerIdsIn, Step::LedgerListed];
+const READS: [Step; 3] = [Step::LedgerTotals, Step::LedgerIdsIn, Step::LedgerReady];
 const WRITES: [Step; 3] = [Step::LedgerObserve, Step::LedgerMarkDeleting, Step::LedgerFinishDeletion];
 
 /// A server whose owners are as the test says.
@@ -82,7 +82,7 @@ impl Scripted {
 
     /// The memory has exactly what the ledger has, and each file has a row that is ready.
     async fn assert_agrees(&self, what: &str) {
-        let listed = self.app.staging.ready(None, 10_000).await.unwrap();
+        let listed = self.app.staging.ready(None, 10_000);
         let ready = self.app.rows().await.get("ready").copied().unwrap_or_default();
         assert_eq!(listed.len() as u64, ready, "{what}");
         for listed in listed {
@@ -96,7 +96,7 @@ impl Scripted {
 async fn whatever_ends_all_deletions_ends_the_server() {
     for (fault, task) in [(Fault::Panic, "the cleaner"), (Fault::Ended, "the writer of the ledger")] {
         let mut server = Scripted::start().await;
-        server.app.faults.set(Step::LedgerRefresh, fault);
+        server.app.faults.set(Step::LedgerIdsIn, fault);
         server.app.broken_sweep().await;
         assert_eq!(server.app.failed().await.task, task);
         // It ends as at a signal.

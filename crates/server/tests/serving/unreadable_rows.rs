@@ -38,7 +38,7 @@ async fn a_row_that_cannot_be_read_is_set_aside_and_the_others_are_served() {
         app.sweep().await;
     }
     assert_eq!(app.download(&broken).send().await.unwrap().status(), 500);
-    assert_eq!(app.staging.stored().await.unwrap().bytes, 6 + 4, "its room counts");
+    assert_eq!(app.stored().await.bytes, 6 + 4, "its room counts");
     let lines = logs::lines_with(&broken.resource_id);
     let said =
         lines.iter().filter(|line| line.contains("set aside") && line.contains("owner_labels")).count();
@@ -72,7 +72,7 @@ async fn a_row_that_becomes_unreadable_while_the_server_runs_holds_up_no_sweep()
     assert_eq!(server.app.metric("unreadable_resources").await, "0");
     assert_eq!(server.app.files(), Vec::<String>::new());
     assert_eq!(server.app.download(&broken).send().await.unwrap().status(), 410);
-    assert_eq!(server.app.staging.stored().await.unwrap().bytes, 0);
+    assert_eq!(server.app.stored().await.bytes, 0);
 }
 
 #[tokio::test]

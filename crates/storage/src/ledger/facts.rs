@@ -25,7 +25,7 @@ pub enum Fact {
     Cluster(Option<String>),
     /// Adds kinds.
     Watched(Vec<WatchScope>),
-    /// Strays count in [`Account::Bytes`](super::Account::Bytes), and in no account of a holder.
+    /// Strays count in the bytes of all, and in no account of a holder.
     Strays {
         /// Those to add, unless they are known already.
         found: Vec<Stray>,

@@ -1,12 +1,10 @@
 //! The port for the ownership table: which resources there are, and the objects that they live for.
 
 mod facts;
-mod listed;
-mod room;
+mod mirror;
 mod stray;
 mod watched;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -19,8 +17,7 @@ use cloakroom_core::resource::{
 };
 
 pub use facts::{Fact, Facts};
-pub use listed::{Listed, OwnerMemory, Unreadable};
-pub use room::{Account, Charge, Shortage, Taken};
+pub use mirror::{Change, Mirror, Totals};
 pub use stray::{Rowless, Stray};
 pub use watched::WatchScope;
 
@@ -64,7 +61,7 @@ pub struct Abandoned {
 /// How a row ends whose bytes are removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Finish {
-    /// `deleting → deleted`. A [`Tombstone`](cloakroom_core::resource::Tombstone) remains, and the room is free.
+    /// `deleting → deleted`. A [`Tombstone`](cloakroom_core::resource::Tombstone) remains.
     Deleted,
     /// An upload that was abandoned: its row and its handle go.
     Abandoned {
@@ -104,31 +101,22 @@ impl std::iter::Sum for Stored {
 /// The ownership table. A method that changes something returns only after the change is durable.
 #[async_trait]
 pub trait Ledger: Send + Sync {
-    /// Adds a `pending` row, and charges the upload to its accounts. Returns [`LedgerError::NoRoom`] if an account has too
-    /// little room.
-    async fn begin(&self, pending: PendingResource, charges: &[Charge]) -> Result<(), LedgerError>;
+    /// Sends each committed change to `mirror` from now on, in place of any earlier mirror.
+    fn follow(&self, mirror: Arc<dyn Mirror>);
 
-    /// Replaces the charges of an upload. Returns [`LedgerError::NoRoom`] if an account has too little room; then
-    /// nothing changes.
-    async fn charge(&self, id: ResourceId, charges: &[Charge]) -> Result<(), LedgerError>;
-
-    /// How much of an account is taken.
-    async fn charged(&self, account: &Account) -> Result<u64, LedgerError>;
+    /// Adds a `pending` row.
+    async fn begin(&self, pending: PendingResource) -> Result<(), LedgerError>;
 
     /// Stores what the blob store needs to abort the upload. Returns [`LedgerError::Abandoned`] if the row is not pending.
     async fn note_handle(&self, id: ResourceId, handle: UploadHandle) -> Result<(), LedgerError>;
 
-    /// `pending → ready`. The row is charged with its real size, and the charges of the upload end. Returns
-    /// [`LedgerError::Abandoned`] if the row is not pending.
+    /// `pending → ready`. Returns [`LedgerError::Abandoned`] if the row is not pending.
     async fn complete(&self, completion: Completion) -> Result<(), LedgerError>;
 
     /// What the store needs to abort an upload that nothing can complete any more; `None` if its row is not pending. The
     /// row stays until [`Self::finish`]. An upload without a row can be abandoned, too; its handle may still be
     /// there. This needs no room on the disk.
     async fn abandon(&self, id: ResourceId) -> Result<Option<Abandoned>, LedgerError>;
-
-    /// Frees what an upload was charged.
-    fn let_go(&self, id: ResourceId);
 
     /// Records a download. Returns `false` if the resource is not, or is no longer, `ready`.
     async fn mark_used(&self, id: ResourceId, at: Timestamp) -> Result<bool, LedgerError>;
@@ -147,47 +135,21 @@ pub trait Ledger: Send + Sync {
     /// One row. Returns [`LedgerError::Unreadable`] if this version cannot read it.
     async fn find(&self, id: ResourceId) -> Result<Option<Resource>, LedgerError>;
 
-    /// The state of one row, even if the rest of the row cannot be read. A state that this version does not know counts
-    /// as [`State::Ready`], because the row may have been acknowledged.
-    async fn state(&self, id: ResourceId) -> Result<Option<State>, LedgerError>;
-
     /// Those of `keys` that have no row, or only a tombstone. A row that this version cannot read is a row.
     async fn without_row(&self, keys: &[BlobKey]) -> Result<Vec<Rowless>, LedgerError>;
 
-    /// Up to `limit` rows in `state` with ids after `after`, in the order of their ids. A row that this version cannot read is
-    /// one of them if its state can be read. Damaged ids are left out. An upload that has a handle and no row is pending and
-    /// unreadable: its row was damaged.
+    /// Up to `limit` rows in `state` with ids after `after`, in the order of their ids. There are fewer if their owners are
+    /// large. A row that this version cannot read is one of them; if its state cannot be read either, it is with those that are
+    /// ready, because it may have been acknowledged. An upload that has a handle and no row is pending and unreadable: its row
+    /// was damaged.
     async fn page(&self, state: State, after: Option<ResourceId>, limit: u32) -> Result<Page, LedgerError>;
 
     /// Stores what sweeps and downloads saw of owners. A row stays as it is if it is not `ready`, or if its history has
     /// changed since the observer read it: the next sweep looks again.
     async fn observe(&self, observations: Vec<Observation>) -> Result<(), LedgerError>;
 
-    /// Reads into memory what the ledger keeps there: the ready rows, the rows that it cannot read, and the room that
-    /// is taken. A resource counts as `least_bytes` or more. Call it before any other method.
-    async fn load(&self, least_bytes: u64) -> Result<(), LedgerError>;
-
-    /// Reads all that again if there is a sign that something else than this server has changed rows, or if `thorough`.
-    async fn refresh(&self, thorough: bool) -> Result<(), LedgerError>;
-
-    /// Up to `limit` ready resources with ids after `after`, in the order of their ids. Empty if there are no more.
-    async fn listed(&self, after: Option<ResourceId>, limit: usize) -> Result<Vec<Listed>, LedgerError>;
-
-    /// The rows that this version cannot read, as far as the server has seen them.
-    async fn unreadable(&self) -> Result<Unreadable, LedgerError>;
-
-    /// How much room is taken in all, for metrics and status.
-    async fn taken(&self) -> Result<Taken, LedgerError>;
-
-    /// The memory that another resource of `owner` needs.
-    async fn owner_memory(&self, owner: &Owner) -> Result<OwnerMemory, LedgerError>;
-
-    /// What is acknowledged and not yet removed, by namespace. A row counts for the empty namespace if its namespace
-    /// cannot be read, and as `least_bytes` if its size cannot be read.
-    async fn stored(&self, least_bytes: u64) -> Result<BTreeMap<String, Stored>, LedgerError>;
-
-    /// How many rows are in each state. States without rows, and unknown states, are left out.
-    async fn count_by_state(&self) -> Result<BTreeMap<&'static str, u64>, LedgerError>;
+    /// Counts all rows, in turn with the changes.
+    async fn totals(&self) -> Result<Totals, LedgerError>;
 
     /// What the ledger remembers beside its rows.
     async fn facts(&self) -> Result<Facts, LedgerError>;
@@ -218,6 +180,8 @@ pub struct Observation {
 pub struct Page {
     /// In the order of their ids.
     pub rows: Vec<Result<Resource, UnreadableRow>>,
+    /// How many further rows have a damaged id.
+    pub damaged_ids: usize,
     /// The id after which the next page begins; `None` if this was the last one.
     pub next: Option<ResourceId>,
 }
@@ -377,9 +341,6 @@ pub enum LedgerError {
     /// A stored value is not one that this version writes.
     #[error(transparent)]
     Unreadable(#[from] UnreadableRow),
-    /// An account has too little room.
-    #[error("there is no room: {0}")]
-    NoRoom(Shortage),
     /// The upload has ended already.
     #[error("the upload of resource {id} was abandoned before it was complete")]
     Abandoned {

@@ -11,6 +11,7 @@ mod uses;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Limits;
+use crate::ready::ReadyResources;
 use cloakroom_core::resource::{Holder, ResourceId};
 use flights::Flights;
 
@@ -36,6 +37,7 @@ pub struct CapacityLimits {
 /// The limits of uploads, with what the uploads of this server take.
 pub(super) struct Capacity {
     limits: Limits,
+    ready: Arc<ReadyResources>,
     flights: Mutex<Flights>,
 }
 
@@ -49,8 +51,8 @@ pub(super) struct Beginning {
 }
 
 impl Capacity {
-    pub(super) fn new(limits: Limits) -> Self {
-        Self { limits, flights: Mutex::default() }
+    pub(super) fn new(limits: Limits, ready: Arc<ReadyResources>) -> Self {
+        Self { limits, ready, flights: Mutex::default() }
     }
 
     pub(super) fn has_shares(&self) -> bool {
@@ -66,16 +68,18 @@ impl Capacity {
         bytes.max(self.limits.capacity.least_charge)
     }
 
-    /// Takes a place for an upload, and the disk space for its announced length. `free_on_disk` is `None` without a
-    /// local disk.
+    /// Takes a place for an upload, and the room for its announced length. `free_on_disk` is `None` without a local disk.
     pub(super) fn begin(
         self: &Arc<Self>,
         beginning: Beginning,
         free_on_disk: Option<u64>,
     ) -> Result<Hold, NoRoom> {
         let (id, bytes) = (beginning.id, self.counted(beginning.announced.unwrap_or(0)));
+        let charges = self.charges(beginning.holder.as_ref(), bytes, free_on_disk);
         self.flights().begin(beginning, bytes, &self.limits, free_on_disk)?;
-        Ok(Hold { capacity: Arc::clone(self), id, ledger: None })
+        let hold = Hold { capacity: Arc::clone(self), id };
+        self.ready.charge(id, &charges)?;
+        Ok(hold)
     }
 
     /// Whether an upload of this resource is in flight, or what it has left is being removed.

@@ -101,15 +101,15 @@ struct Stamps {
 
 impl Claims {
     /// Compares the stamps of both. A ledger and a store without one claim each other, and a claim that was cut is finished.
-    /// `adopt` is the id that an earlier start has printed.
+    /// `adopt` is the id that an earlier start has printed. The ledger `knows` so many resources.
     pub(super) async fn check(
         ledger: &dyn Ledger,
+        knows: u64,
         blobs: &dyn BlobStore,
         adopt: Option<Installation>,
         metrics: Metrics,
     ) -> Result<Self, ClaimError> {
         let (own, seen) = (ledger.facts().await?.claim, blobs.stamp().await.map_err(ClaimError::Store)?);
-        let knows = ledger.taken().await?.resources;
         let begin = |installation| {
             let stamp = Stamp::new(installation, 0, &mut rand::rng());
             Claim { stamp, before: None, state: ClaimState::Begun }

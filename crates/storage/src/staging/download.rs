@@ -105,7 +105,7 @@ impl Parts {
 
     /// Ends a decision by what the row says, because it is not known what the ledger has written.
     pub(super) async fn settle(&self, decision: Decision) -> Result<(), LedgerError> {
-        let state = match self.ledger.find(decision.id()).await {
+        let state = match self.find(decision.id()).await {
             Err(LedgerError::Unreadable(row)) => row.state,
             found => found?.map(|resource| resource.state()).or(Some(State::Deleted)),
         };
@@ -116,7 +116,7 @@ impl Parts {
     /// How a resource has ended since it was found; `None` if it has not.
     async fn gone_since(&self, found: &Resource<Ready>) -> Result<Option<AccessError>, AccessError> {
         let id = found.id;
-        let ending = match self.ledger.find(id).await? {
+        let ending = match self.find(id).await? {
             Some(resource) => resource.ending().or_else(|| self.ended_by_age(found)),
             None => return Ok(Some(AccessError::NotFound)),
         };

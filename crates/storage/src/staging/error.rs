@@ -83,7 +83,6 @@ impl From<LedgerError> for UploadError {
             LedgerError::Full => Self::Full { what: "the disk is full", source: error.into() },
             LedgerError::NotWritable(_) | LedgerError::Unavailable(_) => Self::NotWritable(error.into()),
             LedgerError::Abandoned { .. } => Self::Abandoned,
-            LedgerError::NoRoom(shortage) => Self::NoRoom(shortage.into()),
             error => Self::Ledger(error),
         }
     }

@@ -33,9 +33,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
-use crate::ledger::{
-    Fact, Forgotten, Ledger, LedgerError, Page, Stored, Unreadable, UnreadableRow, WatchScope,
-};
+use crate::ledger::Mirror as _;
+use crate::ledger::{Fact, Forgotten, Ledger, LedgerError, Page, UnreadableRow, WatchScope};
+use crate::ready::{ReadyResources, Unreadable};
 use crate::stamp::Installation;
 use crate::store::Storage;
 use crate::turns::Turns;
@@ -47,7 +47,6 @@ use cloakroom_core::resource::{
     DeletionReason, Ending, Owner, Ready, Resource, ResourceId, ResourceSecret, State,
 };
 use cloakroom_core::text::chain;
-use stock::CountedStates;
 use transfers::Transfers;
 
 pub use capacity::{CapacityLimits, LEAST_CHARGE, NoRoom};
@@ -106,6 +105,7 @@ pub struct Staging {
 
 struct Parts {
     ledger: Arc<dyn Ledger>,
+    ready: Arc<ReadyResources>,
     storage: Storage,
     clock: Arc<dyn Clock>,
     time: Mutex<SteadyTime>,
@@ -121,14 +121,13 @@ struct Parts {
     /// The resource of the last look-up by a ticket, if the ledger failed in it.
     failed_look_up: Mutex<Option<ResourceId>>,
     metrics: Metrics,
-    counted_states: CountedStates,
     /// At the bytes of uploads. Half of the processors is for what receives and writes them.
     turns: Turns,
     limits: Limits,
 }
 
 impl Staging {
-    /// Joins a ledger and a store that belong together, counts what is stored, and reads the ready index. `adopt` joins them
+    /// Joins a ledger and a store that belong together, and reads what is ready. `adopt` joins them
     /// although they do not: it is the id that the error of an earlier start has named.
     pub async fn open(
         ledger: Arc<dyn Ledger>,
@@ -139,15 +138,19 @@ impl Staging {
         adopt: Option<Installation>,
     ) -> Result<Self, ClaimError> {
         metrics.deletions_have(DeletionReason::ALL.iter().map(|reason| reason.as_str()));
-        ledger.load(limits.capacity.least_charge).await?;
-        let claims = Claims::check(&*ledger, &*storage.blobs, adopt, metrics.clone()).await?;
-        let capacity = Arc::new(Capacity::new(limits));
+        let ready = Arc::new(ReadyResources::new(limits.capacity.least_charge));
+        ledger.follow(Arc::clone(&ready) as _);
+        ready.load(&*ledger).await?;
+        let knows = ready.taken().resources;
+        let claims = Claims::check(&*ledger, knows, &*storage.blobs, adopt, metrics.clone()).await?;
+        let capacity = Arc::new(Capacity::new(limits, Arc::clone(&ready)));
         let transfers = Arc::new(Transfers::new(limits));
         let background = TaskTracker::new();
         let time = Mutex::new(SteadyTime::new(&*clock));
         let processors = available_parallelism().map_or(1, NonZero::get);
         let parts = Parts {
             ledger,
+            ready,
             storage,
             clock,
             time,
@@ -159,11 +162,10 @@ impl Staging {
             unwritten_uses: Mutex::default(),
             failed_look_up: Mutex::default(),
             metrics,
-            counted_states: CountedStates::default(),
             turns: Turns::between_clients(processors.div_ceil(2)),
             limits,
         };
-        parts.tell_of_unreadable().await?;
+        parts.tell_of_unreadable();
         parts.begin_stamps().await;
         let parts = Arc::new(parts);
         let stamping = AbortOnDropHandle::new(tokio::spawn(claim::keep_stamping(Arc::downgrade(&parts))));
@@ -177,9 +179,8 @@ impl Staging {
 
     /// Returns an error if there is no memory for another resource of `owner`. Uploads that pass this at the same time may
     /// together exceed the limit a little.
-    pub async fn check_owner(&self, owner: &Owner) -> Result<(), UploadError> {
-        let memory = self.parts.ledger.owner_memory(owner).await?;
-        Ok(self.parts.capacity.check_owner(owner, memory)?)
+    pub fn check_owner(&self, owner: &Owner) -> Result<(), UploadError> {
+        Ok(self.parts.capacity.check_owner(owner)?)
     }
 
     /// Returns an error if no bundle may have this length.
@@ -208,7 +209,7 @@ impl Staging {
 
     /// One resource in any state, without a ticket.
     pub async fn look_up(&self, id: ResourceId) -> Result<Option<Resource>, LedgerError> {
-        self.parts.ledger.find(id).await
+        self.parts.find(id).await
     }
 
     /// Up to `limit` tombstones with ids after `after`, in the order of their ids.
@@ -224,11 +225,6 @@ impl Staging {
         let forgotten = ledger.forget(before, most).await?;
         metrics.tombstones_dropped(forgotten.dropped);
         Ok(forgotten)
-    }
-
-    /// What is acknowledged and not yet removed, by real sizes: a small resource does not count as more than it has.
-    pub async fn stored(&self) -> Result<Stored, LedgerError> {
-        Ok(self.parts.ledger.stored(0).await?.into_values().sum())
     }
 
     /// Checks whether downloads can be served: the ledger answers, and the store is there. If the last look-up by a
@@ -264,8 +260,8 @@ impl Staging {
     }
 
     /// The rows that this version cannot read.
-    pub async fn unreadable(&self) -> Result<Unreadable, LedgerError> {
-        self.parts.ledger.unreadable().await
+    pub fn unreadable(&self) -> Unreadable {
+        self.parts.ready.unreadable()
     }
 
     /// The clock of all times here.
@@ -321,9 +317,18 @@ impl Parts {
 
     /// Looks up a row, and remembers whether the ledger failed.
     async fn look_up(&self, id: ResourceId) -> Result<Option<Resource>, LedgerError> {
-        let found = self.ledger.find(id).await;
+        let found = self.find(id).await;
         let has_failed = !matches!(found, Ok(_) | Err(LedgerError::Unreadable(_)));
         *self.failed_look_up() = has_failed.then_some(id);
+        found
+    }
+
+    async fn find(&self, id: ResourceId) -> Result<Option<Resource>, LedgerError> {
+        let found = self.ledger.find(id).await;
+        if matches!(found, Err(LedgerError::Unreadable(_))) && self.ready.contains(id) {
+            // The row could be read before, so something else has changed it, and maybe other rows as well.
+            self.ready.doubt();
+        }
         found
     }
 
@@ -344,9 +349,8 @@ impl Parts {
         self.failed_look_up.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn tell_of_unreadable(&self) -> Result<(), LedgerError> {
-        self.metrics.unreadable(self.ledger.unreadable().await?.count as u64);
-        Ok(())
+    fn tell_of_unreadable(&self) {
+        self.metrics.unreadable(self.ready.unreadable().count as u64);
     }
 }
 

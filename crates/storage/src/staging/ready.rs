@@ -1,7 +1,8 @@
 //! The ready resources, for callers that look at all of them.
 
 use super::{AccessError, Staging};
-use crate::ledger::{LedgerError, Listed, Observation};
+use crate::ledger::{LedgerError, Observation};
+use crate::ready::Listed;
 use cloakroom_core::resource::ResourceId;
 
 /// How many changes of owners are written together.
@@ -9,8 +10,8 @@ const TOGETHER: usize = 1000;
 
 impl Staging {
     /// Up to `limit` ready resources with ids after `after`, in the order of their ids. Empty if there are no more.
-    pub async fn ready(&self, after: Option<ResourceId>, limit: usize) -> Result<Vec<Listed>, LedgerError> {
-        self.parts.ledger.listed(after, limit).await
+    pub fn ready(&self, after: Option<ResourceId>, limit: usize) -> Vec<Listed> {
+        self.parts.ready.page(after, limit)
     }
 
     /// Writes what a sweep saw of owners. If the disk is full, it gives up the reserve for that, because only deletions

@@ -37,7 +37,7 @@ impl Recovered {
 
 impl Staging {
     /// Finishes interrupted uploads and deletions, and removes strays whose time has come. If `thorough`, it also looks for
-    /// bytes that belong to no row, and reads again what the ledger keeps in memory. It also reads again if a failure of the
+    /// bytes that belong to no row, and reads the rows again. It also reads again if a failure of the
     /// ledger left something uncertain. A transfer in flight is left alone. If the ledger is behind, only own uploads and deletions are finished.
     pub async fn recover(&self, thorough: bool, strays_go: StraysGo) -> Result<Recovered, AccessError> {
         let parts = &self.parts;
@@ -49,8 +49,8 @@ impl Staging {
         // Keys are listed before their rows are looked up. So an upload that begins meanwhile cannot be taken for bytes
         // without a row.
         let found = if thorough { Some(parts.all_bytes().await?) } else { None };
-        parts.ledger.refresh(thorough).await?;
-        parts.tell_of_unreadable().await?;
+        parts.ready.refresh(&*parts.ledger, thorough).await?;
+        parts.tell_of_unreadable();
         let unacknowledged = match found {
             Some(found) => parts.sort_out(found).await?,
             None => 0,

@@ -41,12 +41,16 @@ impl Staging {
     /// Deletes a resource for an admin, even if it is in use. Returns `false` if there is no acknowledged resource of
     /// that id.
     pub async fn remove(&self, id: ResourceId) -> Result<bool, AccessError> {
-        let state = self.parts.ledger.state(id).await?;
+        let state = match self.parts.find(id).await {
+            // A row whose state cannot be read may have been acknowledged.
+            Err(LedgerError::Unreadable(row)) => Some(row.state.unwrap_or(State::Ready)),
+            found => found?.map(|resource| resource.state()),
+        };
         let Some(state) = state.filter(|state| *state != State::Pending) else { return Ok(false) };
         let (at, reason) = (self.parts.clock.now(), DeletionReason::Removed);
         let deletion = Deletion { id, reason, at, condition: Condition::Always };
         let is_removed = self.parts.delete(state, deletion).await?;
-        self.parts.tell_of_unreadable().await?;
+        self.parts.tell_of_unreadable();
         Ok(is_removed)
     }
 

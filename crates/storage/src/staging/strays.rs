@@ -39,9 +39,10 @@ impl Parts {
         let Found { arriving, committed } = found;
         let (seen_at, sizes) = (self.clock.now(), BTreeMap::from_iter(committed));
         let keys: BTreeSet<BlobKey> = arriving.into_iter().chain(sizes.keys().copied()).collect();
-        let keys: Vec<BlobKey> = keys.into_iter().collect();
+        let unsure: Vec<BlobKey> =
+            keys.into_iter().filter(|key| !self.ready.contains(key.resource())).collect();
         let (mut left_over, mut strays) = (Vec::new(), Vec::new());
-        for Rowless { key, has_ended } in self.ledger.without_row(&keys).await? {
+        for Rowless { key, has_ended } in self.ledger.without_row(&unsure).await? {
             match sizes.get(&key) {
                 Some(BlobFacts { size_bytes, .. }) if !has_ended => {
                     strays.push(Stray { key, size_bytes: *size_bytes, seen_at });
@@ -96,10 +97,10 @@ impl Parts {
     /// Removes the strays whose time has come. Returns how many. As long as a row has a damaged id, a stray may be its
     /// bundle, and only an admin may have it removed.
     pub(super) async fn remove_strays(&self, go: StraysGo) -> Result<u64, AccessError> {
-        if self.ledger.taken().await?.strays.resources == 0 {
+        if self.ready.taken().strays.resources == 0 {
             return Ok(0);
         }
-        if matches!(go, StraysGo::After(_)) && self.ledger.unreadable().await?.damaged_ids > 0 {
+        if matches!(go, StraysGo::After(_)) && self.ready.unreadable().damaged_ids > 0 {
             return Ok(0);
         }
         let (now, mut removed) = (self.readings(), Vec::new());

@@ -36,7 +36,7 @@ async fn each_change_is_counted_and_a_claim_is_none(data: &LedgerData) {
         before = now;
     };
     let id = new_id();
-    ledger.begin(pending(id), &[]).await.unwrap();
+    ledger.begin(pending(id)).await.unwrap();
     has_changed("an upload", true).await;
     ledger.abandon(id).await.unwrap().unwrap();
     ledger.finish(id, Finish::Abandoned { late: None }).await.unwrap();

@@ -1,5 +1,6 @@
 //! Rows for the rules of ledgers.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,17 +8,42 @@ use cloakroom_core::resource::{
     Bundle, DeletionReason, FileName, Lifetime, Owner, OwnerKind, Resource, ResourceId, ResourceSecret, State,
 };
 use cloakroom_storage::ledger::{Completion, Condition, Deletion, Finish, Ledger, Page, PendingResource};
+use cloakroom_storage::ready::ReadyResources;
 use jiff::Timestamp;
 
 use crate::ledgers::LedgerData;
 
-pub type AnyLedger = Arc<dyn Ledger>;
+/// A ledger, with what is in memory in front of it.
+pub struct AnyLedger {
+    ledger: Arc<dyn Ledger>,
+    pub ready: Arc<ReadyResources>,
+}
+
+impl AnyLedger {
+    /// A row counts as `least_bytes` or more.
+    pub async fn load(ledger: Arc<dyn Ledger>, least_bytes: u64) -> Self {
+        let ready = Arc::new(ReadyResources::new(least_bytes));
+        ledger.follow(Arc::clone(&ready) as _);
+        ready.load(&*ledger).await.unwrap();
+        Self { ledger, ready }
+    }
+
+    pub async fn refresh(&self, thorough: bool) {
+        self.ready.refresh(&**self, thorough).await.unwrap();
+    }
+}
+
+impl Deref for AnyLedger {
+    type Target = dyn Ledger;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.ledger
+    }
+}
 
 /// Opens the data as a process does that begins.
 pub async fn open(data: &LedgerData) -> AnyLedger {
-    let ledger = data.open().await;
-    ledger.load(0).await.unwrap();
-    ledger
+    AnyLedger::load(data.open().await, 0).await
 }
 
 pub fn new_id() -> ResourceId {
@@ -50,7 +76,7 @@ pub fn completion(id: ResourceId) -> Completion {
 }
 
 pub async fn begin(ledger: &AnyLedger, id: ResourceId) {
-    ledger.begin(pending(id), &[]).await.unwrap();
+    ledger.begin(pending(id)).await.unwrap();
 }
 
 pub async fn ready(ledger: &AnyLedger) -> ResourceId {

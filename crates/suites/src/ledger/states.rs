@@ -9,9 +9,10 @@ use cloakroom_core::resource::{
     ResourceSecret, State, StateData, Tombstone, UploadHandle,
 };
 use cloakroom_storage::ledger::{
-    Abandoned, Completion, Condition, Deletion, Fact, Finish, LedgerError, Observation, OwnerMemory, Stored,
+    Abandoned, Completion, Condition, Deletion, Fact, Finish, LedgerError, Observation, Stored, Totals,
     WatchScope,
 };
+use cloakroom_storage::ready::OwnerMemory;
 use futures_util::future::join_all;
 
 use super::rows::{
@@ -58,7 +59,7 @@ async fn a_pending_row_has_its_ticket_and_nothing_else(data: &LedgerData) {
     let StateData::Pending(arrival) = row.data else { panic!("{:?}", row.data) };
     assert_eq!(arrival.file_name.unwrap().as_str(), "déps.tgz");
     assert_eq!(arrival.uploaded_by.as_deref(), Some("10.0.0.1"));
-    assert!(ledger.begin(pending(id), &[]).await.is_err(), "an id names one resource");
+    assert!(ledger.begin(pending(id)).await.is_err(), "an id names one resource");
 }
 
 async fn completing_makes_a_row_ready_with_everything_that_it_was_given(data: &LedgerData) {
@@ -247,7 +248,7 @@ async fn of_too_many_tombstones_the_oldest_of_the_largest_namespace_go_first(dat
 async fn equal_owners_need_memory_once(data: &LedgerData) {
     let ledger = open(data).await;
     let owner = completion(new_id()).owner;
-    let memory = async || ledger.owner_memory(&owner).await.unwrap();
+    let memory = async || ledger.ready.owner_memory(&owner);
     let before = memory().await;
     assert!(before.needed > 0 && before.taken == 0, "{before:?}");
     let first = ready(&ledger).await;
@@ -315,7 +316,7 @@ async fn what_is_ready_comes_in_order_and_in_pages(data: &LedgerData) {
     }
     all.sort_unstable();
     let page = async |after, limit| {
-        let page = ledger.listed(after, limit).await.unwrap();
+        let page = ledger.ready.page(after, limit);
         page.into_iter().map(|listed| listed.id).collect::<Vec<_>>()
     };
     assert_eq!(page(None, 100).await, all);
@@ -338,7 +339,7 @@ async fn what_is_ready_is_listed_as_its_row_is_whatever_changes_it(data: &Ledger
     let used_since = Condition::LastUsedAt(Some(at(7)));
     assert!(!ledger.mark_deleting(deletion(plain, used_since)).await.unwrap());
     let lives = async |ledger: &AnyLedger| {
-        let listed = ledger.listed(None, 100).await.unwrap();
+        let listed = ledger.ready.page(None, 100);
         assert!(listed.iter().all(|listed| *listed.owner == completion(listed.id).owner));
         listed.into_iter().map(|listed| (listed.id, listed.life)).collect::<BTreeMap<_, _>>()
     };
@@ -349,11 +350,11 @@ async fn what_is_ready_is_listed_as_its_row_is_whatever_changes_it(data: &Ledger
     }
     assert_eq!(lives(&ledger).await, rows);
     for thorough in [false, true, true] {
-        ledger.refresh(thorough).await.unwrap();
+        ledger.refresh(thorough).await;
         assert_eq!(lives(&ledger).await, rows);
     }
     assert_eq!(lives(&open(data).await).await, rows);
-    assert_eq!(ledger.unreadable().await.unwrap().count, 0);
+    assert_eq!(ledger.ready.unreadable().count, 0);
 }
 
 fn observed(id: ResourceId, before: OwnerHistory, after: OwnerHistory) -> Observation {
@@ -389,19 +390,20 @@ async fn what_was_seen_of_an_owner_is_noted_on_ready_rows_only(data: &LedgerData
 
 async fn what_is_stored_is_ready_or_deleting_and_counts_by_namespace(data: &LedgerData) {
     let ledger = open(data).await;
-    assert_eq!(ledger.stored(0).await.unwrap(), BTreeMap::new());
-    assert_eq!(ledger.count_by_state().await.unwrap(), BTreeMap::new());
+    assert_eq!(ledger.totals().await.unwrap(), Totals::default());
     begin(&ledger, new_id()).await;
     ready(&ledger).await;
     ready(&ledger).await;
     deleting(&ledger).await;
     deleted(&ledger).await;
-    let stored = async |least_bytes| ledger.stored(least_bytes).await.unwrap();
-    let of = |bytes| BTreeMap::from([("team-a".to_owned(), Stored { resources: 3, bytes })]);
-    assert_eq!(stored(0).await, of(3000));
-    assert_eq!(stored(1001).await, of(3003));
     let counts = BTreeMap::from([("pending", 1), ("ready", 2), ("deleting", 1), ("deleted", 1)]);
-    assert_eq!(ledger.count_by_state().await.unwrap(), counts);
+    assert_eq!(ledger.ready.by_state(), counts);
+    for (least_bytes, bytes) in [(0, 3000), (1001, 3003)] {
+        let ledger = AnyLedger::load(data.open().await, least_bytes).await;
+        let totals = ledger.totals().await.unwrap();
+        assert_eq!(totals.stored, BTreeMap::from([("team-a".to_owned(), Stored { resources: 3, bytes })]));
+        assert_eq!((&totals.by_state, ledger.ready.by_state()), (&counts, counts.clone()));
+    }
 }
 
 async fn one_operation_that_fails_takes_no_neighbour_with_it(data: &LedgerData) {
@@ -411,7 +413,7 @@ async fn one_operation_that_fails_takes_no_neighbour_with_it(data: &LedgerData) 
     // Polled together, they wait together: most of them share a commit.
     let outcomes = join_all(ids.iter().enumerate().map(async |(number, id)| {
         let id = if number % 10 == 5 { taken } else { *id };
-        ledger.begin(pending(id), &[]).await.is_ok()
+        ledger.begin(pending(id)).await.is_ok()
     }))
     .await;
     ledger.close().await;
@@ -426,7 +428,7 @@ async fn one_operation_that_fails_takes_no_neighbour_with_it(data: &LedgerData) 
 async fn five_hundred_at_once_are_all_durable(data: &LedgerData) {
     let ledger = open(data).await;
     let mut ids: Vec<_> = (0..500).map(|_| new_id()).collect();
-    join_all(ids.iter().map(async |id| ledger.begin(pending(*id), &[]).await.unwrap())).await;
+    join_all(ids.iter().map(async |id| ledger.begin(pending(*id)).await.unwrap())).await;
     // Another one on the same data, while the first one has not closed: nothing is only in its memory.
     let other = open(data).await;
     ids.sort_unstable();
@@ -437,7 +439,7 @@ async fn an_operation_whose_caller_went_away_is_done_all_the_same(data: &LedgerD
     let ledger = open(data).await;
     let id = new_id();
     {
-        let mut begin = ledger.begin(pending(id), &[]);
+        let mut begin = ledger.begin(pending(id));
         let is_pending = poll_fn(|context| Poll::Ready(begin.as_mut().poll(context).is_pending())).await;
         assert!(is_pending);
     }
@@ -449,10 +451,10 @@ async fn an_operation_whose_caller_went_away_is_done_all_the_same(data: &LedgerD
 async fn a_closed_ledger_says_so_and_has_finished_what_it_accepted(data: &LedgerData) {
     let ledger = open(data).await;
     let ids: Vec<_> = (0..300).map(|_| new_id()).collect();
-    let begins = join_all(ids.iter().map(|id| ledger.begin(pending(*id), &[])));
+    let begins = join_all(ids.iter().map(|id| ledger.begin(pending(*id))));
     let (outcomes, ()) = tokio::join!(begins, ledger.close());
     assert!(outcomes.iter().any(Result::is_ok));
-    let late = ledger.begin(pending(new_id()), &[]).await;
+    let late = ledger.begin(pending(new_id())).await;
     assert!(matches!(late, Err(LedgerError::Closed)));
     ledger.close().await;
     let reopened = open(data).await;

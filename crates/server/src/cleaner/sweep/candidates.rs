@@ -16,7 +16,8 @@ use cloakroom_core::clock::Readings;
 use cloakroom_core::resource::{DeletionReason, Owner, Ready, Resource, ResourceId};
 use cloakroom_core::text::chain;
 use cloakroom_storage::Authority;
-use cloakroom_storage::ledger::{LedgerError, Listed};
+use cloakroom_storage::ledger::LedgerError;
+use cloakroom_storage::ready::Listed;
 use cloakroom_storage::{AccessError, DELETIONS_AT_ONCE};
 
 /// Fresh reads at once.

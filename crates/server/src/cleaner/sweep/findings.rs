@@ -13,8 +13,8 @@ use super::candidates::Candidate;
 use crate::owners::{Presence, Unknown};
 use cloakroom_core::clock::Readings;
 use cloakroom_core::resource::{DeletionReason, Life, OwnerHistory, ResourceId};
-use cloakroom_storage::AccessError;
-use cloakroom_storage::ledger::{Listed, Observation};
+use cloakroom_storage::ledger::Observation;
+use cloakroom_storage::ready::Listed;
 
 /// How many resources are looked at together.
 const PAGE: usize = 1000;
@@ -46,11 +46,11 @@ pub(super) struct Findings {
 
 impl Sweeper {
     /// Looks at all ready resources. It makes no call and no query.
-    pub(super) async fn look(&self, now: &Readings) -> Result<Findings, AccessError> {
+    pub(super) fn look(&self, now: &Readings) -> Findings {
         let mut findings = Findings { doubt: self.identity.doubt(), ..Findings::default() };
         let mut after = None;
         loop {
-            let page = self.staging.ready(after, PAGE).await?;
+            let page = self.staging.ready(after, PAGE);
             let Some(last) = page.last() else { break };
             after = Some(last.id);
             for listed in &page {
@@ -58,7 +58,7 @@ impl Sweeper {
             }
         }
         self.owners.looked_at_everything();
-        Ok(findings)
+        findings
     }
 
     fn look_at(&self, listed: &Listed, now: &Readings, findings: &mut Findings) {

@@ -20,7 +20,7 @@ use cloakroom_server::http::{
 };
 use cloakroom_server::owners::{NoCluster, Owners};
 use cloakroom_server::shutdown::Shutdown;
-use cloakroom_storage::ledger::Ledger;
+use cloakroom_storage::ledger::{Ledger, Stored};
 use cloakroom_storage::stamp::{Installation, Stamp};
 use cloakroom_storage::store::Storage;
 use cloakroom_storage::{AccessError, CapacityLimits, Limits, Recovered, Staging, StraysGo};
@@ -346,7 +346,12 @@ impl TestApp {
 
     /// How many rows there are in each state.
     pub async fn rows(&self) -> BTreeMap<&'static str, u64> {
-        self.ledger.count_by_state().await.unwrap()
+        self.ledger.totals().await.unwrap().by_state
+    }
+
+    /// What is acknowledged and not yet removed.
+    pub async fn stored(&self) -> Stored {
+        self.ledger.totals().await.unwrap().stored.into_values().sum()
     }
 
     /// A change of the ledger that no version of this server makes, behind its back.

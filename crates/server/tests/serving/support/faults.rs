@@ -24,13 +24,9 @@ use super::points::{Point, Points};
 /// A step of ledger or store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
-    /// How much room is taken; asked only if there are shares.
-    LedgerCharged,
     LedgerBegin,
     StoreBegin,
     LedgerNoteHandle,
-    /// Of an upload whose length was not announced.
-    LedgerCharge,
     StoreWrite,
     /// Between the sync and the rename of a disk, others see what they see before it: bytes that are not visible yet.
     StoreCommit,
@@ -45,12 +41,13 @@ pub enum Step {
     LedgerFinishAbandoned,
     LedgerObserve,
     LedgerFind,
-    LedgerState,
+    LedgerWithoutRow,
     LedgerIdsIn,
-    LedgerRefresh,
-    LedgerListed,
+    LedgerTotals,
+    LedgerReady,
     LedgerWriteClaim,
     StoreReplaceStamp,
+    StoreSpace,
     /// Those that no test names.
     LedgerOther,
     StoreOther,
@@ -302,8 +299,13 @@ impl BlobStore for FaultyStore {
 impl LocalDisk for FaultyStore {
     async fn space(&self) -> Result<Space, StoreError> {
         let told = *self.free_bytes.lock().unwrap();
-        let Some(free) = told else { return self.disk().space().await };
-        Ok(Space { free, used: USED_BY_OTHERS })
+        let space = async {
+            match told {
+                Some(free) => Ok(Space { free, used: USED_BY_OTHERS }),
+                None => self.disk().space().await,
+            }
+        };
+        self.faults.of_store(Step::StoreSpace, space).await
     }
 
     fn open_blobs(&self) -> Option<(usize, usize)> {

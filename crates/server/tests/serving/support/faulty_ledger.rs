@@ -1,13 +1,12 @@
 //! A ledger that fails or stops where a test tells it to.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use cloakroom_core::resource::{BlobKey, Owner, Resource, ResourceId, State, UploadHandle};
+use cloakroom_core::resource::{BlobKey, Resource, ResourceId, State, UploadHandle};
 use cloakroom_storage::ledger::{
-    Abandoned, Account, Charge, Completion, Deletion, Fact, Facts, Finish, Forgotten, Ledger, LedgerError,
-    Listed, Observation, OwnerMemory, Page, PendingResource, Rowless, Stored, Taken, Unreadable,
+    Abandoned, Completion, Deletion, Fact, Facts, Finish, Forgotten, Ledger, LedgerError, Mirror,
+    Observation, Page, PendingResource, Rowless, Totals,
 };
 use jiff::Timestamp;
 
@@ -21,16 +20,12 @@ pub struct FaultyLedger {
 
 #[async_trait]
 impl Ledger for FaultyLedger {
-    async fn begin(&self, pending: PendingResource, charges: &[Charge]) -> Result<(), LedgerError> {
-        self.faults.of_ledger(Step::LedgerBegin, self.inner.begin(pending, charges)).await
+    fn follow(&self, mirror: Arc<dyn Mirror>) {
+        self.inner.follow(mirror);
     }
 
-    async fn charge(&self, id: ResourceId, charges: &[Charge]) -> Result<(), LedgerError> {
-        self.faults.of_ledger(Step::LedgerCharge, self.inner.charge(id, charges)).await
-    }
-
-    async fn charged(&self, account: &Account) -> Result<u64, LedgerError> {
-        self.faults.of_ledger(Step::LedgerCharged, self.inner.charged(account)).await
+    async fn begin(&self, pending: PendingResource) -> Result<(), LedgerError> {
+        self.faults.of_ledger(Step::LedgerBegin, self.inner.begin(pending)).await
     }
 
     async fn note_handle(&self, id: ResourceId, handle: UploadHandle) -> Result<(), LedgerError> {
@@ -43,10 +38,6 @@ impl Ledger for FaultyLedger {
 
     async fn abandon(&self, id: ResourceId) -> Result<Option<Abandoned>, LedgerError> {
         self.faults.of_ledger(Step::LedgerAbandon, self.inner.abandon(id)).await
-    }
-
-    fn let_go(&self, id: ResourceId) {
-        self.inner.let_go(id);
     }
 
     async fn mark_used(&self, id: ResourceId, at: Timestamp) -> Result<bool, LedgerError> {
@@ -73,18 +64,15 @@ impl Ledger for FaultyLedger {
         self.faults.of_ledger(Step::LedgerFind, self.inner.find(id)).await
     }
 
-    async fn state(&self, id: ResourceId) -> Result<Option<State>, LedgerError> {
-        self.faults.of_ledger(Step::LedgerState, self.inner.state(id)).await
-    }
-
     async fn without_row(&self, keys: &[BlobKey]) -> Result<Vec<Rowless>, LedgerError> {
-        self.faults.of_ledger(Step::LedgerState, self.inner.without_row(keys)).await
+        self.faults.of_ledger(Step::LedgerWithoutRow, self.inner.without_row(keys)).await
     }
 
     async fn page(&self, state: State, after: Option<ResourceId>, limit: u32) -> Result<Page, LedgerError> {
         let step = match state {
             State::Pending | State::Deleting => Step::LedgerIdsIn,
-            State::Ready | State::Deleted => Step::LedgerOther,
+            State::Ready => Step::LedgerReady,
+            State::Deleted => Step::LedgerOther,
         };
         self.faults.of_ledger(step, self.inner.page(state, after, limit)).await
     }
@@ -93,36 +81,8 @@ impl Ledger for FaultyLedger {
         self.faults.of_ledger(Step::LedgerObserve, self.inner.observe(observations)).await
     }
 
-    async fn load(&self, least_bytes: u64) -> Result<(), LedgerError> {
-        self.faults.of_ledger(Step::LedgerOther, self.inner.load(least_bytes)).await
-    }
-
-    async fn refresh(&self, thorough: bool) -> Result<(), LedgerError> {
-        self.faults.of_ledger(Step::LedgerRefresh, self.inner.refresh(thorough)).await
-    }
-
-    async fn listed(&self, after: Option<ResourceId>, limit: usize) -> Result<Vec<Listed>, LedgerError> {
-        self.faults.of_ledger(Step::LedgerListed, self.inner.listed(after, limit)).await
-    }
-
-    async fn unreadable(&self) -> Result<Unreadable, LedgerError> {
-        self.faults.of_ledger(Step::LedgerOther, self.inner.unreadable()).await
-    }
-
-    async fn taken(&self) -> Result<Taken, LedgerError> {
-        self.faults.of_ledger(Step::LedgerOther, self.inner.taken()).await
-    }
-
-    async fn owner_memory(&self, owner: &Owner) -> Result<OwnerMemory, LedgerError> {
-        self.faults.of_ledger(Step::LedgerOther, self.inner.owner_memory(owner)).await
-    }
-
-    async fn stored(&self, least_bytes: u64) -> Result<BTreeMap<String, Stored>, LedgerError> {
-        self.faults.of_ledger(Step::LedgerOther, self.inner.stored(least_bytes)).await
-    }
-
-    async fn count_by_state(&self) -> Result<BTreeMap<&'static str, u64>, LedgerError> {
-        self.faults.of_ledger(Step::LedgerOther, self.inner.count_by_state()).await
+    async fn totals(&self) -> Result<Totals, LedgerError> {
+        self.faults.of_ledger(Step::LedgerTotals, self.inner.totals()).await
     }
 
     async fn facts(&self) -> Result<Facts, LedgerError> {

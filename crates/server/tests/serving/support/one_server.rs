@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use cloakroom_adapters::sqlite::SqliteLedger;
 use cloakroom_core::client::Client;
-use cloakroom_core::metrics::Metrics;
+use cloakroom_core::metrics::{Limited, Metrics};
 use cloakroom_core::resource::{
     DeletionReason, Holder, Lifetime, Owner, OwnerKind, Ready, Resource, ResourceId, ResourceSecret,
 };
@@ -105,7 +105,7 @@ impl SharedData {
     }
 
     pub async fn rows(&self) -> BTreeMap<&'static str, u64> {
-        self.ledger.count_by_state().await.unwrap()
+        self.ledger.totals().await.unwrap().by_state
     }
 
     /// How many keys have bytes, committed or not.
@@ -154,6 +154,12 @@ impl Server {
     pub fn sweeps(&self) -> JoinHandle<Result<Recovered, AccessError>> {
         let staging = self.staging.clone();
         tokio::spawn(async move { staging.recover(true, StraysGo::Now).await })
+    }
+
+    /// How many resources and uploads take room.
+    pub async fn taken_resources(&self) -> u64 {
+        let limits = self.staging.stock().await.limits;
+        limits.iter().find(|limit| limit.of == Limited::Resources).unwrap().used
     }
 
     pub async fn row(&self, staged: &Staged) -> Resource<Ready> {

@@ -1,25 +1,24 @@
-//! The charges of an upload in the ledger, and the memory for its owner.
+//! The charges of an upload, and the memory for its owner.
 
 use super::{Capacity, NoRoom};
-use crate::ledger::{Account, Charge, OwnerMemory};
+use crate::ready::{Account, Charge, OwnerMemory};
 use crate::staging::Share;
 use cloakroom_core::resource::{Holder, Owner};
 
 impl Capacity {
-    /// The charges of an upload of `holder` that may bring `bytes`, while `taken` bytes are taken in all. Shares come
-    /// first, because a used-up share concerns only its holder.
-    pub(in crate::staging) fn charges(
+    /// The charges of an upload of `holder` that may bring `bytes`. Shares come first, because a used-up share concerns only
+    /// its holder.
+    pub(super) fn charges(
         &self,
         holder: Option<&Holder>,
         bytes: u64,
-        taken: u64,
         free_on_disk: Option<u64>,
     ) -> Vec<Charge> {
         let (limits, most) = (&self.limits, self.limits.max_resources as u64);
         let bytes = self.counted(bytes);
         let mut charges = Vec::with_capacity(4);
         if let (Some(share), Some(holder)) = (limits.share, holder) {
-            let room = self.room_of_share(share, taken, free_on_disk);
+            let room = self.room_of_share(share, self.ready.charged(&Account::Bytes), free_on_disk);
             charges.push(Charge {
                 account: Account::ResourcesOf(holder.clone()),
                 amount: 1,
@@ -34,8 +33,8 @@ impl Capacity {
     }
 
     /// Returns an error if all owners together, or those of its namespace, would have more memory than they may.
-    pub(in crate::staging) fn check_owner(&self, owner: &Owner, memory: OwnerMemory) -> Result<(), NoRoom> {
-        let OwnerMemory { needed, taken, taken_in_namespace } = memory;
+    pub(in crate::staging) fn check_owner(&self, owner: &Owner) -> Result<(), NoRoom> {
+        let OwnerMemory { needed, taken, taken_in_namespace } = self.ready.owner_memory(owner);
         let limit = self.limits.owner_memory_bytes;
         if needed == 0 {
             return Ok(());

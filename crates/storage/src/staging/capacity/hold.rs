@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::flights::{Flight, Phase};
 use super::{Capacity, NoRoom};
-use crate::ledger::Ledger;
 use cloakroom_core::resource::{Holder, ResourceId};
 
 /// How many bytes an upload of unknown length is promised at a time.
@@ -14,18 +13,9 @@ pub(super) const STEP_BYTES: u64 = 16 << 20;
 pub(in crate::staging) struct Hold {
     pub(super) capacity: Arc<Capacity>,
     pub(super) id: ResourceId,
-    /// Where the upload is charged.
-    pub(super) ledger: Option<Arc<dyn Ledger>>,
 }
 
 impl Hold {
-    /// Frees the charges in this ledger as well.
-    pub(in crate::staging) fn charged_in(self, ledger: &Arc<dyn Ledger>) -> Self {
-        let mut charged = self;
-        charged.ledger = Some(Arc::clone(ledger));
-        charged
-    }
-
     /// How many more bytes must be promised before `bytes` may be written; 0 if there are enough.
     pub(in crate::staging) fn missing_for(&self, bytes: u64) -> u64 {
         let missing = bytes.saturating_sub(self.flight(|flight| flight.unwritten));
@@ -45,10 +35,15 @@ impl Hold {
         self.flight(|flight| flight.holder.clone())
     }
 
-    /// Promises `bytes` more, if the disk has room for them.
+    /// Promises `bytes` more, if the limits and the disk have room for them.
     pub(in crate::staging) fn grow(&self, bytes: u64, free_on_disk: Option<u64>) -> Result<(), NoRoom> {
+        self.charge(self.reserved() + bytes, free_on_disk)?;
         let mut flights = self.capacity.flights();
-        flights.check_disk(bytes, &self.capacity.limits, free_on_disk)?;
+        if let Err(no_room) = flights.check_disk(bytes, &self.capacity.limits, free_on_disk) {
+            drop(flights);
+            self.charge(self.reserved(), free_on_disk)?;
+            return Err(no_room);
+        }
         if let Some(flight) = flights.0.get_mut(&self.id) {
             flight.reserved += bytes;
             flight.unwritten += bytes;
@@ -56,10 +51,26 @@ impl Hold {
         Ok(())
     }
 
-    /// Makes the upload count for another holder, if that holder's share allows it. Returns the holder for whom it
-    /// counted before.
-    pub(in crate::staging) fn pass_to(&self, holder: Option<Holder>) -> Result<Option<Holder>, NoRoom> {
-        self.capacity.flights().pass_to(self.id, holder, &self.capacity.limits)
+    /// Makes the upload count for another holder, if that holder's share allows it.
+    pub(in crate::staging) fn pass_to(
+        &self,
+        holder: &Holder,
+        free_on_disk: Option<u64>,
+    ) -> Result<(), NoRoom> {
+        let Capacity { limits, .. } = &*self.capacity;
+        let before = self.capacity.flights().pass_to(self.id, Some(holder.clone()), limits)?;
+        let charged = self.charge(self.reserved(), free_on_disk);
+        if charged.is_err() {
+            // The upload counted for this holder before, so its place is still there.
+            let _ = self.capacity.flights().pass_to(self.id, before, limits);
+        }
+        charged
+    }
+
+    /// Charges it for `bytes`, in place of what it was charged before.
+    fn charge(&self, bytes: u64, free_on_disk: Option<u64>) -> Result<(), NoRoom> {
+        let charges = self.capacity.charges(self.holder().as_ref(), bytes, free_on_disk);
+        Ok(self.capacity.ready.charge(self.id, &charges)?)
     }
 
     /// Records that `bytes` more are on the disk.
@@ -95,9 +106,7 @@ impl Hold {
 impl Drop for Hold {
     fn drop(&mut self) {
         // Before the place: an upload that takes the place needs the room as well.
-        if let Some(ledger) = &self.ledger {
-            ledger.let_go(self.id);
-        }
+        self.capacity.ready.let_go(self.id);
         self.capacity.flights().0.remove(&self.id);
     }
 }

@@ -1,6 +1,6 @@
 //! The reasons for which there is no room for an upload.
 
-use crate::ledger::{Account, Shortage};
+use crate::ready::{Account, Shortage};
 use cloakroom_core::resource::Holder;
 use cloakroom_core::size::format_size;
 

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::hold::STEP_BYTES;
 use super::*;
-use crate::ledger::Account;
+use crate::ready::Account;
 use crate::staging::Share;
 
 const GIB: u64 = 1 << 30;
@@ -26,7 +26,7 @@ fn limits(min_free_space: u64) -> Limits {
 }
 
 fn capacity(limits: Limits) -> Arc<Capacity> {
-    Arc::new(Capacity::new(limits))
+    Arc::new(Capacity::new(limits, Arc::default()))
 }
 
 fn beginning(namespace: &str, announced: Option<u64>) -> Beginning {
@@ -72,7 +72,7 @@ fn an_upload_is_charged_shares_first_and_then_what_all_have() {
     let capacity = shared(Some(8 * GIB));
     let holder = Holder::namespace("demo");
     let charged = |holder, bytes| {
-        let charges = capacity.charges(holder, bytes, 0, Some(100 * GIB));
+        let charges = capacity.charges(holder, bytes, Some(100 * GIB));
         charges.into_iter().map(|charge| (charge.account, charge.amount, charge.limit)).collect::<Vec<_>>()
     };
     let of_all = |bytes| [(Account::Resources, 1, Some(1000)), (Account::Bytes, bytes, Some(8 * GIB))];
@@ -117,11 +117,13 @@ fn an_upload_of_a_user_takes_a_place_of_its_namespace_once_that_is_known() {
     let hold = capacity.begin(user, None).ok().unwrap();
     let full: Vec<_> =
         (0..25).map(|_| capacity.begin(beginning("full", Some(0)), None).ok().unwrap()).collect();
-    let to = |namespace: &str| hold.pass_to(Some(Holder::namespace(namespace)));
+    let to = |namespace: &str| hold.pass_to(&Holder::namespace(namespace), None);
     let refused = NoRoom::UploadsOf { holder: Holder::namespace("full"), limit: 25 };
     assert_eq!(to("full").err().unwrap(), refused);
     assert_eq!(hold.holder(), Some(Holder::user("jo")));
-    assert_eq!(to("empty").unwrap(), Some(Holder::user("jo")));
+    to("empty").unwrap();
+    assert_eq!(hold.holder(), Some(Holder::namespace("empty")));
     drop(full);
-    assert_eq!(to("full").unwrap(), Some(Holder::namespace("empty")));
+    to("full").unwrap();
+    assert_eq!(hold.holder(), Some(Holder::namespace("full")));
 }

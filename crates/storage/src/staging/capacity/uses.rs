@@ -1,7 +1,7 @@
 //! How much of each limit is used, for metrics and status.
 
 use super::Capacity;
-use crate::ledger::Taken;
+use crate::ready::Taken;
 use crate::store::Space;
 use cloakroom_core::metrics::{LimitUse, Limited};
 

@@ -10,7 +10,7 @@ use cloakroom_core::protocol::digest;
 use cloakroom_core::protocol::v1::OwnerMetadata;
 use cloakroom_core::resource::{Resource, StateData, Tombstone};
 use cloakroom_core::time::format_duration;
-use cloakroom_storage::ledger::Listed;
+use cloakroom_storage::ready::Listed;
 
 /// One row of the list, with the decision of a sweep.
 pub(super) fn listed(listed: &Listed, decision: Decision) -> StagedResource {

@@ -12,7 +12,7 @@ use cloakroom_core::protocol::problem::Code;
 use cloakroom_core::resource::{Owner, OwnerKind, ResourceId};
 use cloakroom_core::text::excerpt;
 use cloakroom_core::time::SparkDuration;
-use cloakroom_storage::ledger::Listed;
+use cloakroom_storage::ready::Listed;
 
 /// The filter that the query of a list describes.
 #[derive(Debug)]

@@ -13,7 +13,8 @@ use crate::http::state::AppState;
 use cloakroom_core::protocol::admin::ResourcePage;
 use cloakroom_core::resource::{Resource, ResourceId};
 use cloakroom_storage::AccessError;
-use cloakroom_storage::ledger::{LedgerError, Listed};
+use cloakroom_storage::ledger::LedgerError;
+use cloakroom_storage::ready::Listed;
 
 /// How many resources are looked at before other requests get their turn.
 const CHUNK: u32 = 1000;
@@ -69,7 +70,7 @@ async fn page(state: &AppState, filter: &Filter, now: Timestamp) -> Result<Resou
     let (mut resources, mut after) = (Vec::new(), filter.after);
     let (mut looked_at, mut owner_bytes) = (0, 0);
     while looked_at < MOST_LOOKED_AT {
-        let chunk = state.staging.ready(after, CHUNK as usize).await?;
+        let chunk = state.staging.ready(after, CHUNK as usize);
         if chunk.is_empty() {
             return named(state, ResourcePage { now, resources, next: None }).await;
         }

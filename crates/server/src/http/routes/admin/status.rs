@@ -18,7 +18,6 @@ use cloakroom_core::protocol::admin::{
 };
 use cloakroom_core::protocol::problem::Code;
 use cloakroom_core::protocol::status::ClusterMatch;
-use cloakroom_storage::AccessError;
 use cloakroom_storage::ledger::UnreadableRow;
 use cloakroom_storage::{Limits, Share};
 
@@ -36,7 +35,7 @@ pub(super) async fn status(
     State(state): State<AppState>,
 ) -> Result<Json<ServerStatus>, ApiError> {
     let stock = state.staging.stock().await;
-    let set_aside = state.staging.unreadable().await.map_err(AccessError::from)?;
+    let set_aside = state.staging.unreadable();
     let last = admin.cleaner.last();
     let next = last.ended_at.checked_add(admin.cleaner.interval()).ok();
     Ok(Json(ServerStatus {

@@ -146,7 +146,7 @@ async fn receive(
                 let terms = terms(owner, &state.settings)?;
                 state.settings.upload_auth.permit(uploader, &terms.owner).await?;
                 form.pass_to(Holder::namespace(terms.owner.namespace())).await?;
-                state.staging.check_owner(&terms.owner).await?;
+                state.staging.check_owner(&terms.owner)?;
                 // An owner is refused if its presence could never be known.
                 let admission = state.owners.admit(&terms.owner).await?;
                 agreed = Some((terms, admission));

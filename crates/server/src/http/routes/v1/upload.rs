@@ -145,7 +145,7 @@ async fn take_from(
     })?;
     let Parameters { owner, lifetime } = Parameters::parse(&pairs, settings)?;
     settings.upload_auth.permit(uploader, &owner).await?;
-    state.staging.check_owner(&owner).await?;
+    state.staging.check_owner(&owner)?;
     // The admission must live until the resource is ready or the upload is over.
     let _admission = state.owners.admit(&owner).await?;
     let terms = Terms { owner, lifetime, expected_sha256: announced_digest(&headers)? };

@@ -1,29 +1,14 @@
-//! The ready index: what a sweep must know of each ready resource, in memory, so that a sweep without work needs no
-//! query. The writer task updates it after each commit.
+//! What a sweep must know of each ready resource, so that a sweep without work needs no query.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use jiff::Timestamp;
-
 use super::known_owners::KnownOwners;
 use super::set_aside::SetAside;
+use super::{Listed, OwnerMemory, Unreadable};
+use crate::ledger::{Change, Completion, Observation, Page};
 use cloakroom_core::resource::{Life, Owner, OwnerHistory, Ready, Resource, ResourceId};
-use cloakroom_storage::ledger::{Completion, Listed, Observation, OwnerMemory, Unreadable, UnreadableRow};
-
-/// A part of the ready rows.
-#[derive(Debug, Default)]
-pub(super) struct ReadyPage {
-    /// The rows that can be read.
-    pub(super) resources: Vec<Resource<Ready>>,
-    /// The rows that this version cannot read.
-    pub(super) unreadable: Vec<UnreadableRow>,
-    /// How many further rows have a damaged id.
-    pub(super) damaged_ids: usize,
-    /// The id after which the next page begins; `None` if this was the last page.
-    pub(super) next: Option<ResourceId>,
-}
 
 /// All ready resources. If another program may have changed a row, everything is read again.
 #[derive(Debug, Default)]
@@ -53,7 +38,21 @@ impl Index {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn completed(&self, completion: &Completion) {
+    /// Takes in a committed change.
+    pub(super) fn take(&self, change: &Change<'_>) {
+        match *change {
+            Change::Completed(completion) => self.completed(completion),
+            Change::Used(id, at) => {
+                self.change(id, |life| life.last_used_at = life.last_used_at.max(Some(at)));
+            }
+            Change::Observed(observations) => observations.iter().for_each(|seen| self.observed(seen)),
+            Change::NotUsed(id) | Change::Deleting(id) => self.remove(id),
+            Change::NotDeleting => self.doubt(),
+            _ => {}
+        }
+    }
+
+    fn completed(&self, completion: &Completion) {
         let Completion { id, owner, bundle, lifetime, created_at } = completion;
         let life = Life {
             created_at: *created_at,
@@ -66,18 +65,14 @@ impl Index {
         entries.insert(*id, owner.clone(), bundle.size_bytes, life);
     }
 
-    pub(super) fn remove(&self, id: ResourceId) {
+    fn remove(&self, id: ResourceId) {
         let mut entries = self.lock();
         entries.note(id);
         entries.remove(id);
         entries.set_aside.remove(id);
     }
 
-    pub(super) fn used(&self, id: ResourceId, at: Timestamp) {
-        self.change(id, |life| life.last_used_at = life.last_used_at.max(Some(at)));
-    }
-
-    pub(super) fn observed(&self, observation: &Observation) {
+    fn observed(&self, observation: &Observation) {
         self.change(observation.id, |life| {
             if life.owner_history == observation.before {
                 life.owner_history = observation.after;
@@ -103,7 +98,7 @@ impl Index {
     }
 
     /// Up to `limit` ready resources with ids after `after`.
-    pub(super) fn listed(&self, after: Option<ResourceId>, limit: usize) -> Vec<Listed> {
+    pub(super) fn page(&self, after: Option<ResourceId>, limit: usize) -> Vec<Listed> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let entries = self.lock();
         let ready = entries.ready.range((from, Bound::Unbounded)).take(limit);
@@ -131,21 +126,22 @@ impl Index {
 
     /// Takes in the page that was read after `after`. It works in place, page by page, because a second copy of
     /// everything would be the largest use of memory of this server.
-    pub(super) fn take_page(&self, after: Option<ResourceId>, page: ReadyPage) {
+    pub(super) fn take_page(&self, after: Option<ResourceId>, page: Page) {
         let mut entries = self.lock();
-        entries.set_aside.take(page.unreadable, page.damaged_ids);
         let range = (
             after.map_or(Bound::Unbounded, Bound::Excluded),
             page.next.map_or(Bound::Unbounded, Bound::Included),
         );
-        let read: BTreeSet<ResourceId> = page.resources.iter().map(|resource| resource.id).collect();
+        let (read, unreadable): (Vec<_>, Vec<_>) = page.rows.into_iter().partition(Result::is_ok);
+        entries.set_aside.take(unreadable.into_iter().filter_map(Result::err), page.damaged_ids);
+        let ready: Vec<_> = read.into_iter().flatten().filter_map(Resource::into_ready).collect();
+        let ids: BTreeSet<ResourceId> = ready.iter().map(|resource| resource.id).collect();
         let here = entries.ready.range(range).map(|(id, _)| *id);
-        let gone: Vec<ResourceId> =
-            here.filter(|id| !read.contains(id) && !entries.is_changed(*id)).collect();
+        let gone: Vec<ResourceId> = here.filter(|id| !ids.contains(id) && !entries.is_changed(*id)).collect();
         for id in gone {
             entries.remove(id);
         }
-        for resource in page.resources {
+        for resource in ready {
             if !entries.is_changed(resource.id) {
                 entries.take(resource);
             }

@@ -1,8 +1,8 @@
-//! What the ledger keeps in memory of each ready row.
+//! What is in memory of each ready row.
 
 use std::sync::Arc;
 
-use super::UnreadableRow;
+use crate::ledger::UnreadableRow;
 use cloakroom_core::resource::{Life, Owner, ResourceId};
 
 /// A ready resource in memory.

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::OwnerMemory;
 use cloakroom_core::resource::Owner;
-use cloakroom_storage::ledger::OwnerMemory;
 
 /// Bytes that an entry of the map takes, with its part of the map's free places.
 const ENTRY_BYTES: usize = 48;

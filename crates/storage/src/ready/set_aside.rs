@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use super::Unreadable;
+use crate::ledger::UnreadableRow;
 use cloakroom_core::resource::ResourceId;
-use cloakroom_storage::ledger::{Unreadable, UnreadableRow};
 
 /// How many of them the log and the status name. For the others they only have the number.
 const NAMED: usize = 20;
@@ -29,7 +30,7 @@ impl SetAside {
         self.found = Rows::default();
     }
 
-    pub(super) fn take(&mut self, rows: Vec<UnreadableRow>, damaged_ids: usize) {
+    pub(super) fn take(&mut self, rows: impl IntoIterator<Item = UnreadableRow>, damaged_ids: usize) {
         self.found.by_id.extend(rows.into_iter().map(|row| (row.id, row)));
         self.found.damaged_ids += damaged_ids;
     }

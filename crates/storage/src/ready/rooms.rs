@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::operation::Freed;
-use cloakroom_core::resource::{Holder, ResourceId};
-use cloakroom_storage::ledger::{Account, Charge, Shortage, Stored, Taken};
+use super::{Account, Charge, Shortage, Taken};
+use crate::ledger::{Change, Stored, Totals};
+use cloakroom_core::resource::{Holder, ResourceId, State};
 
 /// How much of each account is taken, and by which uploads.
 #[derive(Debug, Default)]
@@ -13,6 +13,7 @@ pub(super) struct Rooms {
     held: HashMap<ResourceId, Vec<(Account, u64)>>,
     stored: Stored,
     strays: Stored,
+    by_state: BTreeMap<&'static str, u64>,
     /// The least number of bytes that a resource counts as.
     least_bytes: u64,
     /// Whether the rows were counted once.
@@ -20,6 +21,10 @@ pub(super) struct Rooms {
 }
 
 impl Rooms {
+    pub(super) fn new(least_bytes: u64) -> Self {
+        Self { least_bytes, ..Self::default() }
+    }
+
     /// Returns the first account that has too little room for these charges. The charges replace what the upload of
     /// `id` already holds.
     fn check(&self, id: ResourceId, charges: &[Charge]) -> Result<(), Shortage> {
@@ -51,8 +56,52 @@ impl Rooms {
         self.subtract(&held.unwrap_or_default());
     }
 
+    /// How many rows are in each state.
+    pub(super) fn by_state(&self) -> BTreeMap<&'static str, u64> {
+        let mut by_state: BTreeMap<_, _> = State::ALL.iter().map(|state| (state.as_str(), 0)).collect();
+        by_state.extend(&self.by_state);
+        by_state
+    }
+
+    /// Takes in a committed change.
+    pub(super) fn take(&mut self, change: &Change<'_>) {
+        use State::{Deleted, Deleting, Pending, Ready};
+        match *change {
+            Change::Begun => self.moved(1, None, Some(Pending)),
+            Change::Completed(completion) => {
+                self.moved(1, Some(Pending), Some(Ready));
+                // The room that was promised to the upload becomes the room that it really takes.
+                self.release(completion.id);
+                self.stored(completion.owner.namespace(), completion.bundle.size_bytes);
+            }
+            Change::Abandoned => self.moved(1, Some(Pending), None),
+            Change::Deleting(_) => self.moved(1, Some(Ready), Some(Deleting)),
+            Change::Deleted { namespace, size_bytes } => {
+                self.moved(1, Some(Deleting), Some(Deleted));
+                self.freed(namespace, size_bytes);
+            }
+            Change::Forgotten(rows) => self.moved(rows, Some(Deleted), None),
+            Change::Strays(strays) => self.set_strays(strays),
+            Change::Counted(totals) => self.recount(totals),
+            Change::Used(..)
+            | Change::NotUsed(_)
+            | Change::NotDeleting
+            | Change::Observed(_)
+            | Change::Other => {}
+        }
+    }
+
+    fn moved(&mut self, rows: u64, from: Option<State>, to: Option<State>) {
+        if let Some(from) = from.and_then(|from| self.by_state.get_mut(from.as_str())) {
+            *from = from.saturating_sub(rows);
+        }
+        if let Some(to) = to {
+            *self.by_state.entry(to.as_str()).or_default() += rows;
+        }
+    }
+
     /// Adds a row that was acknowledged.
-    pub(super) fn stored(&mut self, namespace: &str, size_bytes: u64) {
+    fn stored(&mut self, namespace: &str, size_bytes: u64) {
         let bytes = size_bytes.max(self.least_bytes);
         self.stored.resources += 1;
         self.stored.bytes = self.stored.bytes.saturating_add(bytes);
@@ -60,22 +109,18 @@ impl Rooms {
     }
 
     /// Subtracts a row that was acknowledged and is gone.
-    pub(super) fn freed(&mut self, Freed { namespace, size_bytes }: &Freed) {
-        let bytes = (*size_bytes).max(self.least_bytes);
+    fn freed(&mut self, namespace: &str, size_bytes: u64) {
+        let bytes = size_bytes.max(self.least_bytes);
         self.stored.resources = self.stored.resources.saturating_sub(1);
         self.stored.bytes = self.stored.bytes.saturating_sub(bytes);
         self.subtract(&of_namespace(namespace, 1, bytes));
     }
 
     /// Sets how many strays there are. Their bytes count in no account of a holder.
-    pub(super) fn set_strays(&mut self, strays: Stored) {
+    fn set_strays(&mut self, strays: Stored) {
         self.subtract(&[(Account::Bytes, self.strays.bytes)]);
         self.add(&[(Account::Bytes, strays.bytes)]);
         self.strays = strays;
-    }
-
-    pub(super) fn count_at_least(&mut self, least_bytes: u64) {
-        self.least_bytes = least_bytes;
     }
 
     pub(super) fn least_bytes(&self) -> u64 {
@@ -83,7 +128,8 @@ impl Rooms {
     }
 
     /// Sets the accounts to what the rows say, and adds what uploads hold.
-    pub(super) fn recount(&mut self, rows: &BTreeMap<String, Stored>) {
+    fn recount(&mut self, totals: &Totals) {
+        let rows = &totals.stored;
         let stored = rows.values().copied().sum::<Stored>();
         if self.is_known && self.stored != stored {
             tracing::warn!(
@@ -93,6 +139,7 @@ impl Rooms {
             );
         }
         (self.stored, self.is_known) = (stored, true);
+        (self.strays, self.by_state) = (totals.strays, totals.by_state.clone());
         self.taken.clear();
         for (namespace, Stored { resources, bytes }) in rows {
             self.add(&of_namespace(namespace, *resources, *bytes));

@@ -1,8 +1,6 @@
 //! Accounts of room. Stored resources and uploads in flight are charged to accounts, and an account may have a limit.
 
-use std::fmt;
-
-use super::Stored;
+use crate::ledger::Stored;
 use cloakroom_core::resource::Holder;
 
 /// An account that room is charged to.
@@ -38,19 +36,6 @@ pub struct Shortage {
     pub limit: u64,
     /// How much of it the other uploads and resources have.
     pub taken: u64,
-}
-
-impl fmt::Display for Shortage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { account, limit, taken } = self;
-        match account {
-            Account::Resources => f.write_str("all resources")?,
-            Account::Bytes => f.write_str("the bytes of all resources")?,
-            Account::ResourcesOf(holder) => write!(f, "the resources of {holder}")?,
-            Account::BytesOf(holder) => write!(f, "the bytes of {holder}")?,
-        }
-        write!(f, ": {taken} of {limit} are taken")
-    }
 }
 
 /// How much room is taken in all.

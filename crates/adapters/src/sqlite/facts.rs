@@ -1,15 +1,54 @@
-//! The surroundings that the ledger remembers: its store, the uid of the cluster, and the kinds that a server once read
-//! completely.
+//! What the ledger remembers beside its rows.
 
+use async_trait::async_trait;
 use sqlx::Row as _;
 use sqlx::sqlite::{SqliteConnection, SqlitePool, SqliteRow};
 
+use super::operation::Operation;
 use super::strays;
 use cloakroom_core::resource::OwnerKind;
-use cloakroom_storage::ledger::{Facts, WatchScope};
+use cloakroom_storage::ledger::{Change, Fact, Facts, Stored, WatchScope};
 use cloakroom_storage::stamp::Claim;
 
-/// All of it.
+/// What a fact has changed.
+pub(super) struct Written {
+    rows: u64,
+    /// All strays, if these were changed.
+    strays: Option<Stored>,
+}
+
+#[async_trait]
+impl Operation for Fact {
+    type Outcome = Written;
+
+    async fn apply(
+        &self,
+        connection: &mut SqliteConnection,
+        least_bytes: u64,
+    ) -> Result<Written, sqlx::Error> {
+        let rows = match self {
+            Self::Cluster(uid) => remember_cluster(uid.as_deref(), connection).await,
+            Self::Claim(claim) => remember("claim", &claim.to_string(), connection).await,
+            Self::Watched(scopes) => remember_watched(scopes, connection).await,
+            Self::Strays { found, gone } => {
+                let rows = strays::note(found, gone, connection).await?;
+                let strays = Some(strays::stored(least_bytes, connection).await?);
+                return Ok(Written { rows, strays });
+            }
+        }?;
+        Ok(Written { rows, strays: None })
+    }
+
+    /// A claim is none, or there would be a new stamp for each stamp.
+    fn change<'a>(&'a self, written: &'a Written) -> Option<Change<'a>> {
+        if written.rows == 0 || matches!(self, Self::Claim(_)) {
+            return None;
+        }
+        Some(written.strays.map_or(Change::Other, Change::Strays))
+    }
+}
+
+/// All facts.
 pub(super) async fn facts(readers: &SqlitePool) -> Result<Facts, sqlx::Error> {
     Ok(Facts {
         cluster: cluster(readers).await?,
@@ -27,10 +66,7 @@ async fn cluster(readers: &SqlitePool) -> Result<Option<String>, sqlx::Error> {
     Ok(uid.map(|uid| String::from_utf8_lossy(&uid).into_owned()))
 }
 
-pub(super) async fn remember_cluster(
-    uid: Option<&str>,
-    connection: &mut SqliteConnection,
-) -> Result<u64, sqlx::Error> {
+async fn remember_cluster(uid: Option<&str>, connection: &mut SqliteConnection) -> Result<u64, sqlx::Error> {
     let Some(uid) = uid else {
         let forgotten = sqlx::query("DELETE FROM facts WHERE name = 'cluster'").execute(connection).await;
         return forgotten.map(|done| done.rows_affected());
@@ -41,10 +77,6 @@ pub(super) async fn remember_cluster(
 async fn claim(readers: &SqlitePool) -> Result<Option<Claim>, sqlx::Error> {
     let row = sqlx::query("SELECT value FROM facts WHERE name = 'claim'").fetch_optional(readers).await?;
     Ok(row.and_then(|row| row.try_get::<&str, _>("value").ok()?.parse().ok()))
-}
-
-pub(super) async fn write_claim(claim: Claim, connection: &mut SqliteConnection) -> Result<u64, sqlx::Error> {
-    remember("claim", &claim.to_string(), connection).await
 }
 
 async fn remember(name: &str, value: &str, connection: &mut SqliteConnection) -> Result<u64, sqlx::Error> {
@@ -67,7 +99,7 @@ fn scope(row: &SqliteRow) -> Option<WatchScope> {
     Some(WatchScope { kind, namespace: (!namespace.is_empty()).then_some(namespace) })
 }
 
-pub(super) async fn remember_watched(
+async fn remember_watched(
     scopes: &[WatchScope],
     connection: &mut SqliteConnection,
 ) -> Result<u64, sqlx::Error> {

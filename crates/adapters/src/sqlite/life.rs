@@ -1,0 +1,77 @@
+//! The changes of what decides how long a resource lives.
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use sqlx::sqlite::SqliteConnection;
+
+use super::error::is_refusal;
+use super::operation::Operation;
+use cloakroom_core::resource::ResourceId;
+use cloakroom_storage::ledger::{Change, Observation};
+
+/// Records a download. One that is recorded late does not set an earlier time of use.
+pub(super) struct MarkUsed {
+    pub(super) id: ResourceId,
+    pub(super) at: Timestamp,
+}
+
+#[async_trait]
+impl Operation for MarkUsed {
+    type Outcome = u64;
+
+    async fn apply(&self, connection: &mut SqliteConnection, _: u64) -> Result<u64, sqlx::Error> {
+        sqlx::query(
+            "UPDATE resources SET first_used_at = COALESCE(first_used_at, ?1), \
+             last_used_at = MAX(COALESCE(last_used_at, ?1), ?1) WHERE id = ?2 AND state = 'ready'",
+        )
+        .bind(self.at.as_millisecond())
+        .bind(self.id.to_string())
+        .execute(connection)
+        .await
+        .map(|done| done.rows_affected())
+    }
+
+    fn change<'a>(&'a self, rows: &'a u64) -> Option<Change<'a>> {
+        Some(if *rows > 0 { Change::Used(self.id, self.at) } else { Change::NotUsed(self.id) })
+    }
+}
+
+/// Stores what was seen of owners.
+pub(super) struct Observe(pub(super) Vec<Observation>);
+
+#[async_trait]
+impl Operation for Observe {
+    type Outcome = u64;
+
+    async fn apply(&self, connection: &mut SqliteConnection, _: u64) -> Result<u64, sqlx::Error> {
+        let mut rows = 0;
+        for Observation { id, before, after } in &self.0 {
+            let millis = |at: Option<Timestamp>| at.map(Timestamp::as_millisecond);
+            let noted = sqlx::query(
+                "UPDATE resources SET owner_seen_at = ?, owner_absent_since = ?, owner_finished_since = ? \
+                 WHERE id = ? AND state = 'ready' \
+                 AND owner_seen_at IS ? AND owner_absent_since IS ? AND owner_finished_since IS ?",
+            )
+            .bind(millis(after.seen_at))
+            .bind(millis(after.absent_since))
+            .bind(millis(after.finished_since))
+            .bind(id.to_string())
+            .bind(millis(before.seen_at))
+            .bind(millis(before.absent_since))
+            .bind(millis(before.finished_since))
+            .execute(&mut *connection)
+            .await;
+            match noted {
+                Ok(done) => rows += done.rows_affected(),
+                // Another value in this row is damaged. The other rows are still written.
+                Err(error) if is_refusal(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(rows)
+    }
+
+    fn change<'a>(&'a self, rows: &'a u64) -> Option<Change<'a>> {
+        (*rows > 0).then_some(Change::Observed(&self.0))
+    }
+}
