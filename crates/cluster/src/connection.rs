@@ -17,7 +17,7 @@ use tower::ServiceExt as _;
 use super::access::{Access, Reading};
 use super::api_server::Timeouts;
 use super::connect_error::ConnectError;
-use super::failure::{ApiFailure, Detour, innermost};
+use super::failure::{ApiFailure, Detour};
 use super::identity::Identity;
 use super::service_proxy::{self, Unanswered};
 use super::throttled::with_retry_after;
@@ -322,7 +322,7 @@ impl Built {
         let Some(proxy) = &self.proxy else { return error };
         kube::Error::Service(match Refusal::of(&error, proxy) {
             Some(refusal) => refusal.into(),
-            None => Detour { proxy: proxy.to_string(), why: innermost(&error) }.into(),
+            None => Detour::new(proxy.to_string(), &error).into(),
         })
     }
 }

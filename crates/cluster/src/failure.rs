@@ -7,7 +7,9 @@ use kube::core::Status;
 use super::connection::NoClient;
 use cloakroom_core::text::one_line;
 use cloakroom_core::time::format_duration;
+use cloakroom_outbound::causes::find;
 use cloakroom_outbound::refusal::Refusal;
+use cloakroom_outbound::tls::{NO_HTTP, TlsFailure};
 
 /// A call that had no answer, or an answer that is not a success.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -69,7 +71,13 @@ pub enum ApiFailure {
     /// The connection could not be opened, or broke.
     #[error("the API server cannot be reached: {why}")]
     Unreachable {
-        /// The innermost cause: of the network, TLS or a file with credentials.
+        /// The reason: of the network, TLS or a file with credentials.
+        why: String,
+    },
+    /// The certificate is not trusted, or is for another name.
+    #[error("the API server cannot be reached: {why}")]
+    Untrusted {
+        /// What is wrong with the certificate.
         why: String,
     },
     /// The proxy on the way opened no connection, so nothing was sent.
@@ -100,7 +108,7 @@ impl ApiFailure {
             Self::Refused { .. } => "other",
             Self::TimedOut { .. } => "timeout",
             Self::NoCredential { .. } => "no-credential",
-            Self::Unreachable { .. } | Self::Proxy(_) => "unreachable",
+            Self::Unreachable { .. } | Self::Untrusted { .. } | Self::Proxy(_) => "unreachable",
             Self::Unreadable { .. } => "unreadable",
         }
     }
@@ -154,7 +162,15 @@ impl From<kube::Error> for ApiFailure {
                 Ok(refusal) => Self::Proxy(*refusal),
                 Err(error) => Self::Unreachable { why: shortened(&error.to_string()) },
             },
-            error => Self::Unreachable { why: shortened(&innermost(&error)) },
+            error => {
+                let why = shortened(&reason(&error));
+                let detour = find::<Detour>(&error).map(|detour| detour.is_untrusted);
+                if detour.unwrap_or_else(|| is_untrusted(&error)) {
+                    Self::Untrusted { why }
+                } else {
+                    Self::Unreachable { why }
+                }
+            }
         }
     }
 }
@@ -172,13 +188,29 @@ pub(super) fn label_of(error: &kube::Error) -> &'static str {
 #[error("through the proxy {proxy}: {why}")]
 pub(super) struct Detour {
     /// The proxy's address without credentials, and the setting that names it.
-    pub(super) proxy: String,
-    /// The innermost cause.
-    pub(super) why: String,
+    proxy: String,
+    why: String,
+    is_untrusted: bool,
 }
 
-/// The innermost cause of an error. The layers around it only say that a service failed.
-pub(super) fn innermost(error: &dyn std::error::Error) -> String {
+impl Detour {
+    pub(super) fn new(proxy: String, error: &kube::Error) -> Self {
+        Self { proxy, why: reason(error), is_untrusted: is_untrusted(error) }
+    }
+}
+
+fn is_untrusted(error: &kube::Error) -> bool {
+    matches!(find::<rustls::Error>(error), Some(rustls::Error::InvalidCertificate(_)))
+}
+
+/// The reason for an error. The layers around the innermost one only say that a service failed.
+fn reason(error: &(dyn std::error::Error + 'static)) -> String {
+    if let Some(error) = find::<rustls::Error>(error) {
+        return TlsFailure::from(error).to_string();
+    }
+    if find::<hyper::Error>(error).is_some_and(hyper::Error::is_parse) {
+        return NO_HTTP.to_owned();
+    }
     let mut innermost = error;
     while let Some(source) = innermost.source() {
         innermost = source;

@@ -5,6 +5,7 @@
 //! - [`proxies`]: the proxies that the environment names
 //! - [`refusal`]: the reasons why a proxy opens no connection
 //! - [`through`]: the way through the proxies
+//! - [`tls`]: failures of TLS, in words for users
 //! - [`trust`]: whose certificates are accepted
 
 pub mod causes;
@@ -13,4 +14,5 @@ mod pem;
 pub mod proxies;
 pub mod refusal;
 pub mod through;
+pub mod tls;
 pub mod trust;

@@ -3,7 +3,7 @@
 
 use super::server_place::ServerPlace;
 use cloakroom_spark::{Origin, SparkConf, keys};
-use cloakroom_transfer::client::Failure;
+use cloakroom_transfer::client::{Failure, TlsFailure};
 
 /// How the user has set the staging server's place and certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,10 +100,10 @@ pub(super) fn advice(failure: &Failure, named: Named) -> Option<String> {
             "check the address ({address}), that the server runs, and that no firewall or NetworkPolicy stands in between"
         ),
         Failure::UnknownHost { .. } => format!("check the host name in {address}, and this machine's DNS"),
-        Failure::UnknownIssuer => {
+        Failure::Tls(TlsFailure::UnknownIssuer) => {
             format!("trust its CA's certificate, or its own, with {}", named.trust())
         }
-        Failure::Tls { .. } => format!(
+        Failure::Tls(TlsFailure::Certificate(_) | TlsFailure::Other(_)) => format!(
             "check that the server speaks TLS at its address ({address}), its certificate, and which one is trusted ({})",
             named.certificate()
         ),
@@ -150,7 +150,7 @@ mod tests {
             let mut conf = SparkConf::default();
             conf.set(&keys::SERVER_URI, "https://h", origin.clone());
             let named = Named::of(&conf);
-            let untrusted = advice(&Failure::UnknownIssuer, named).unwrap();
+            let untrusted = advice(&Failure::Tls(TlsFailure::UnknownIssuer), named).unwrap();
             assert!(untrusted.contains(trust), "{untrusted}");
             assert_eq!(untrusted.contains("spark."), origin == Origin::Conf, "{untrusted}");
             for failure in &failures {
@@ -166,9 +166,13 @@ mod tests {
         let mut conf = SparkConf::default();
         conf.set(&keys::SERVER_URI, "https://h", Origin::Conf);
         conf.set(&keys::TLS_CLIENT_CERT_PEM, "ca.pem", Origin::Variable("CLOAKROOM_CA_FILE"));
-        let untrusted = advice(&Failure::UnknownIssuer, Named::of(&conf)).unwrap();
+        let untrusted = advice(&Failure::Tls(TlsFailure::UnknownIssuer), Named::of(&conf)).unwrap();
         assert_eq!(untrusted, "trust its CA's certificate, or its own, with CLOAKROOM_CA_FILE=FILE");
         conf.set(&keys::TLS_CLIENT_CERT_PEM, "ca.pem", Origin::Conf);
-        assert!(advice(&Failure::UnknownIssuer, Named::of(&conf)).unwrap().contains("clientCertPem=FILE"));
+        assert!(
+            advice(&Failure::Tls(TlsFailure::UnknownIssuer), Named::of(&conf))
+                .unwrap()
+                .contains("clientCertPem=FILE")
+        );
     }
 }

@@ -252,12 +252,12 @@ pub(super) fn unusable(why: impl Into<String>) -> Failure {
 
 /// The failure of a call on the way to the API server at this address.
 fn failed_call(failure: &ApiFailure, address: &str) -> Failure {
-    let (mut why, mut is_transient) = (calls::said(failure), failure.is_transient());
+    let (mut why, is_transient) = (calls::said(failure), failure.is_transient());
     match failure {
-        ApiFailure::Unreachable { why: cause } if calls::is_untrusted(cause) => {
-            why.push_str(": name the CA that signed its certificate by certificate-authority in the kubeconfig, and a host name that the certificate is for");
-            is_transient = false;
-        }
+        ApiFailure::Untrusted { .. } => why.push_str(
+            ": name the CA that signed its certificate by certificate-authority in the kubeconfig, and a host name that the \
+             certificate is for",
+        ),
         ApiFailure::Unreachable { why: cause } => why = calls::unreachable(address, cause),
         _ => {}
     }

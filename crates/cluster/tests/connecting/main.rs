@@ -9,8 +9,11 @@ mod proxies;
 mod service_account;
 mod submission;
 
+use std::path::Path;
+
 use cloakroom_cluster::{Access, ApiFailure, ApiServer, ConnectError, Credentials, Timeouts};
 use cloakroom_testing::scripted::{Reply, Scripted, closed_port};
+use cloakroom_testing::tls::server_config;
 use folder::{CredentialFolder, answer, ca, certificate, nobody, quick, token, token_file, version};
 
 fn refused(access: &Access) -> String {
@@ -26,6 +29,31 @@ async fn nothing_is_sent_at_connect_and_an_api_server_that_is_down_may_come_late
     let server = ApiServer::connect(&access).unwrap();
     let failure = version(&server).await.unwrap_err();
     assert!(matches!(failure, ApiFailure::Unreachable { .. }), "{failure}");
+}
+
+#[tokio::test]
+async fn what_the_other_end_speaks_and_shows_is_told_in_words() {
+    let folder = CredentialFolder::new();
+    folder.account("of-the-account", None);
+    let (pem, other) = (folder.certificate("server"), folder.certificate("other"));
+    let told = async |url: &str, trusted: &Path| {
+        let server = ApiServer::connect_with(&folder.access(url, ca(trusted.to_owned())), quick()).unwrap();
+        version(&server).await.unwrap_err()
+    };
+    let tls = Scripted::start_tls(server_config(&pem, None), |_, _| answer(200, "{}").into()).await;
+    let untrusted = told(&tls.url(), &other.ca).await;
+    assert!(matches!(untrusted, ApiFailure::Untrusted { .. }) && !untrusted.is_transient(), "{untrusted}");
+    assert!(untrusted.to_string().ends_with("is not signed by a CA that is trusted here"), "{untrusted}");
+    let plain = Scripted::start(|_, _| answer(200, "{}").into()).await;
+    let no_tls = told(&plain.url().replace("http:", "https:"), &pem.ca).await;
+    assert!(no_tls.to_string().contains("does not speak TLS; perhaps http"), "{no_tls}");
+    let in_clear = ApiServer::connect_with(&nobody(&tls.url().replace("https:", "http:")), quick()).unwrap();
+    let no_http = version(&in_clear).await.unwrap_err();
+    assert!(no_http.to_string().contains("does not speak HTTP (perhaps it speaks TLS: https)"), "{no_http}");
+    let mutual = server_config(&pem, Some(&other.ca));
+    let mutual = Scripted::start_tls(mutual, |_, _| answer(200, "{}").into()).await;
+    let no_client = told(&mutual.url(), &pem.ca).await;
+    assert!(no_client.to_string().contains("wants a client certificate"), "{no_client}");
 }
 
 #[tokio::test]

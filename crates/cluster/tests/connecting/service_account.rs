@@ -38,7 +38,7 @@ async fn a_server_that_another_ca_signed_never_sees_the_token() {
     folder.account("first-token", Some(&folder.certificate("other").ca));
     let asked = ApiServer::connect(&account(&folder, &server)).unwrap();
     let failure = version(&asked).await.unwrap_err();
-    assert!(matches!(failure, ApiFailure::Unreachable { .. }), "{failure}");
+    assert!(matches!(failure, ApiFailure::Untrusted { .. }), "{failure}");
     assert!(failure.to_string().contains("certificate"), "{failure}");
     assert!(server.requests().is_empty());
 }

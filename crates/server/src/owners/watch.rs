@@ -228,7 +228,10 @@ impl Watch {
         let one = ListParams::default().limit(1);
         let mut was_away = matches!(
             failure,
-            ApiFailure::Unreachable { .. } | ApiFailure::Proxy(_) | ApiFailure::TimedOut { .. }
+            ApiFailure::Unreachable { .. }
+                | ApiFailure::Untrusted { .. }
+                | ApiFailure::Proxy(_)
+                | ApiFailure::TimedOut { .. }
         );
         while let Err(failure) = within(self.follower.settings.call_timeout, api.list(&one)).await {
             was_away = true;

@@ -22,9 +22,7 @@ use super::log::in_one_line;
 use cloakroom_cluster::{ApiFailure, ApiServer};
 
 pub(super) use path::{ObjectPath, PathError, encoded};
-pub(super) use retry::{
-    Patience, is_ambiguous, is_untrusted, retried, retried_with_doubt, said, unreachable,
-};
+pub(super) use retry::{Patience, is_ambiguous, retried, retried_with_doubt, said, unreachable};
 
 /// The field manager of applies. Spark's client has the same name, so each of the two can apply objects of the other.
 const FIELD_MANAGER: &str = "fabric8";

@@ -79,12 +79,6 @@ pub(crate) fn is_ambiguous(failure: &ApiFailure) -> bool {
     )
 }
 
-/// Whether the server's certificate is not trusted. Only the text of rustls says so, because the connector passes its
-/// error on as text.
-pub(crate) fn is_untrusted(why: &str) -> bool {
-    why.contains("invalid peer certificate")
-}
-
 /// That no connection to the API server at this address is possible, in words for the user of a submission.
 pub(crate) fn unreachable(address: &str, why: &str) -> String {
     format!(

@@ -1,7 +1,7 @@
 //! Turns a failed call into a cause that the user can act on.
 
 use super::error::Cause;
-use crate::calls::{Calls, ObjectPath, is_untrusted};
+use crate::calls::{Calls, ObjectPath};
 use crate::submission::Submission;
 use cloakroom_cluster::ApiFailure;
 
@@ -64,7 +64,7 @@ impl Call<'_> {
             ApiFailure::Refused { code: code @ 400..500, message } => {
                 Cause::Invalid { what: self.what(), code, message }
             }
-            ApiFailure::Unreachable { why } if is_untrusted(&why) => Cause::Untrusted { address, why },
+            ApiFailure::Untrusted { why } => Cause::Untrusted { address, why },
             ApiFailure::Unreachable { why } => Cause::Unreachable { address, why },
             failure => Cause::Failed { what: self.what(), failure },
         }

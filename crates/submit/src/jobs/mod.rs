@@ -4,7 +4,7 @@ mod submission_id;
 
 use k8s_openapi::api::core::v1::Pod;
 
-use super::calls::{Calls, Patience, delete_options, is_untrusted, retried, said};
+use super::calls::{Calls, Patience, delete_options, retried, said};
 use super::events::Log;
 use super::pod_state::block;
 use cloakroom_cluster::{ApiFailure, ApiServer};
@@ -44,7 +44,7 @@ fn hint(verb: &str, namespace: &str, failure: &ApiFailure) -> String {
         ApiFailure::Forbidden { .. } => {
             format!(": “kubectl auth can-i {verb} pods -n {namespace}” must say yes")
         }
-        ApiFailure::Unreachable { why } if is_untrusted(why) => {
+        ApiFailure::Untrusted { .. } => {
             ": name the CA that signed its certificate by spark.kubernetes.authenticate.submission.caCertFile, or by \
              certificate-authority in the kubeconfig, and give --master a host name that the certificate is for"
                 .to_owned()

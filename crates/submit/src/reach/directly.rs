@@ -35,5 +35,5 @@ pub(super) async fn ask(url: Option<&str>, http: &HttpClient, way_took: Duration
 }
 
 fn is_about_the_certificate(failure: &Failure) -> bool {
-    matches!(failure, Failure::UnknownIssuer | Failure::WrongName { .. } | Failure::Tls { .. })
+    matches!(failure, Failure::Tls(_))
 }

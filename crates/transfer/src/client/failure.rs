@@ -4,14 +4,12 @@ use std::error::Error as StdError;
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use rustls::CertificateError;
-
 use super::answer::{Answer, one_line};
 use cloakroom_core::time::format_duration;
 use cloakroom_outbound::causes::find;
 use cloakroom_outbound::proxies::Proxy;
 use cloakroom_outbound::refusal::Refusal;
-use cloakroom_outbound::trust::NO_ROOTS;
+use cloakroom_outbound::tls::{NO_HTTP, TlsFailure};
 
 /// The reason why one exchange with a server failed. The text says why, and [`Failure::advice`] what to check. Neither
 /// contains the address, and neither can contain a secret.
@@ -38,21 +36,9 @@ pub enum Failure {
         /// The operating system's message.
         why: String,
     },
-    /// No trusted CA has signed the certificate.
-    #[error("its TLS certificate is not signed by a CA that is trusted here")]
-    UnknownIssuer,
-    /// The certificate is for other names.
-    #[error("its TLS certificate is for another name ({why})")]
-    WrongName {
-        /// The names in the certificate, in words for the user.
-        why: String,
-    },
-    /// TLS failed for another reason.
-    #[error("TLS failed ({why})")]
-    Tls {
-        /// The reason, in words for the user.
-        why: String,
-    },
+    /// TLS failed.
+    #[error("{0}")]
+    Tls(TlsFailure),
     /// The proxy cannot be reached, or opens no connection.
     #[error("no connection through the proxy {0}")]
     Proxy(Refusal),
@@ -131,12 +117,7 @@ impl Failure {
             Self::Proxy(refusal) => refusal.is_transient(),
             Self::Way { is_transient, .. } | Self::NoToken { is_transient, .. } => *is_transient,
             Self::Answered(answer) => matches!(answer.status, 408 | 429 | 502..=504),
-            Self::UnknownIssuer
-            | Self::WrongName { .. }
-            | Self::Tls { .. }
-            | Self::Unusable { .. }
-            | Self::Foreign { .. }
-            | Self::Redirected { .. } => false,
+            Self::Tls(_) | Self::Unusable { .. } | Self::Foreign { .. } | Self::Redirected { .. } => false,
         }
     }
 
@@ -187,13 +168,13 @@ impl Failure {
             Self::ConnectTimeout { .. } | Self::Unreachable { .. } => {
                 "check the address, and that no firewall or NetworkPolicy stands in between"
             }
-            Self::UnknownIssuer => {
+            Self::Tls(TlsFailure::UnknownIssuer) => {
                 "give the certificate of its CA, or its own, with --ca-file (clientCertPem for an init-container)"
             }
-            Self::WrongName { .. } => {
+            Self::Tls(TlsFailure::WrongName(_)) => {
                 "use a name from its certificate, or give it a certificate with this one as subjectAltName"
             }
-            Self::Tls { .. } => "check that it speaks TLS at this address, and its certificate",
+            Self::Tls(_) => "check that it speaks TLS at this address, and its certificate",
             Self::Proxy(refusal) => refusal.advice(),
             Self::Broken { .. } | Self::Stalled { .. } | Self::NoAnswer { .. } => {
                 "check the network in between and the server's log"
@@ -237,8 +218,8 @@ pub(super) fn classify(error: &reqwest::Error, proxy: Option<&Proxy>, connect_ti
     if error.is_redirect() {
         return Failure::Redirected { why: deepest(error) };
     }
-    if let Some(failure) = find::<rustls::Error>(error).map(tls_failure) {
-        return failure;
+    if let Some(error) = find::<rustls::Error>(error) {
+        return Failure::Tls(error.into());
     }
     if error.is_connect() {
         let failure = connect_failure(error, connect_timeout);
@@ -253,9 +234,7 @@ pub(super) fn classify(error: &reqwest::Error, proxy: Option<&Proxy>, connect_ti
         };
     }
     if find::<hyper::Error>(error).is_some_and(hyper::Error::is_parse) {
-        return Failure::Foreign {
-            why: "the server there does not speak HTTP (perhaps it speaks TLS: https)".to_owned(),
-        };
+        return Failure::Foreign { why: NO_HTTP.to_owned() };
     }
     Failure::Broken { why: broken(error) }
 }
@@ -272,24 +251,6 @@ fn connect_failure(error: &reqwest::Error, connect_timeout: Duration) -> Failure
         }
         _ if error.is_timeout() => Failure::ConnectTimeout { after: connect_timeout },
         _ => Failure::Unreachable { why },
-    }
-}
-
-fn tls_failure(error: &rustls::Error) -> Failure {
-    use rustls::Error as Tls;
-    match error {
-        Tls::InvalidCertificate(CertificateError::UnknownIssuer) => Failure::UnknownIssuer,
-        Tls::InvalidCertificate(
-            reason @ (CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. }),
-        ) => Failure::WrongName { why: one_line(&reason.to_string()) },
-        Tls::InvalidCertificate(reason) => Failure::Tls { why: one_line(&reason.to_string()) },
-        Tls::InvalidMessage(_) => {
-            Failure::Tls { why: "the server there does not speak TLS; perhaps http".to_owned() }
-        }
-        Tls::General(why) if why == NO_ROOTS => {
-            Failure::Tls { why: format!("{NO_ROOTS}, and none was given") }
-        }
-        other => Failure::Tls { why: one_line(&other.to_string()) },
     }
 }
 
@@ -321,14 +282,19 @@ fn deepest(error: &reqwest::Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use rustls::CertificateError;
+
     use super::*;
 
     #[test]
     fn certificates_fail_with_what_to_do_about_it() {
-        let untrusted = tls_failure(&rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer));
-        assert_eq!(untrusted, Failure::UnknownIssuer);
-        assert!(untrusted.advice().unwrap().contains("--ca-file"));
-        let other_name = tls_failure(&rustls::Error::InvalidCertificate(CertificateError::NotValidForName));
+        let tls = |error| Failure::Tls((&rustls::Error::InvalidCertificate(error)).into());
+        for unknown in [CertificateError::UnknownIssuer, CertificateError::BadSignature] {
+            let untrusted = tls(unknown);
+            assert_eq!(untrusted, Failure::Tls(TlsFailure::UnknownIssuer));
+            assert!(untrusted.advice().unwrap().contains("--ca-file"));
+        }
+        let other_name = tls(CertificateError::NotValidForName);
         assert!(other_name.advice().unwrap().contains("subjectAltName"));
         assert!(!other_name.is_transient());
     }

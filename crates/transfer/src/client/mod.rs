@@ -18,6 +18,7 @@ mod way;
 pub use address::{AddressError, ServerAddress, is_loopback, shown};
 pub use admin::{AdminClient, AdminError, Selection};
 pub use answer::Answer;
+pub use cloakroom_outbound::tls::TlsFailure;
 pub use download::{Download, Representation, Resume};
 pub use failure::Failure;
 pub use http::{HttpClient, SetupError, Timeouts};

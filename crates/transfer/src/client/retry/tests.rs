@@ -1,6 +1,7 @@
 use super::super::answer::Answer;
 use super::*;
 use cloakroom_core::protocol::Word;
+use cloakroom_outbound::tls::TlsFailure;
 
 const REFUSED: Failure = Failure::Refused;
 const SILENT: Failure = Failure::NoAnswer { after: Duration::from_secs(10) };
@@ -151,7 +152,7 @@ fn lost_answers_do_not_fill_the_server_with_bundles_whose_tickets_are_lost() {
 #[test]
 fn a_permanent_failure_is_not_tried_again() {
     for failure in [
-        Failure::UnknownIssuer,
+        Failure::Tls(TlsFailure::UnknownIssuer),
         Failure::Foreign { why: String::new() },
         answered(401, "unauthorized", None),
         answered(507, "insufficient-storage", None),
