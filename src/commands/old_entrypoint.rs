@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_the_file_behind_a_link_counts_unless_the_link_is_called_cloakroom() {
+    fn the_name_behind_a_link_counts_unless_the_link_is_called_cloakroom() {
         assert_eq!(start("/opt/spark3-submit", &["/usr/bin/prod", "app.jar"]), Some(1));
         assert_eq!(start("/opt/spark3-submit", &["/usr/bin/cloakroom", "serve"]), None);
     }

@@ -297,7 +297,7 @@ async fn what_does_not_work_is_told_with_what_to_do() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn with_an_operational_listener_the_admin_is_served_there_alone_and_by_the_servers_own_environment() {
+async fn with_an_operational_listener_the_admin_is_served_there_alone() {
     let folder = tempfile::tempdir().unwrap();
     let tokens = folder.path().join("tokens");
     std::fs::write(&tokens, format!("{TOKEN}\n")).unwrap();
@@ -442,7 +442,7 @@ async fn the_beginning_of_an_id_names_a_resource_that_is_staged_or_was() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_deleted_is_listed_with_when_and_why_and_namespaces_are_summed_up() {
+async fn deletions_are_listed_with_when_and_why_and_summed_up_by_namespace() {
     let mut server = Served::start();
     let gone = server.stage_for("demo", "Pod", "x").await;
     server.stage_for("team-a", "Job", "y").await;

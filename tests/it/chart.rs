@@ -46,7 +46,7 @@ fn values_that_are_null_have_the_defaults_of_the_file_of_values() {
 }
 
 #[test]
-fn every_value_is_described_in_the_same_words_where_it_is_set_and_where_it_is_checked() {
+fn every_value_has_the_same_description_in_values_yaml_and_its_schema() {
     let commented = commented();
     for (name, meaning) in &commented {
         let schema = schema_of(name).unwrap_or_else(|| panic!("values.schema.json does not know {name}"));

@@ -10,7 +10,7 @@ const COMMANDS: [&str; 10] =
     ["serve", "stage", "submit", "fetch", "ls", "show", "rm", "clean", "completions", "man"];
 
 #[test]
-fn every_command_has_help_that_ends_with_examples_and_fits_a_narrow_terminal() {
+fn every_commands_help_ends_with_examples_and_fits_a_narrow_terminal() {
     for command in COMMANDS {
         for flag in ["-h", "--help"] {
             let help = |columns: &str| {

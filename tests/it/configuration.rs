@@ -173,7 +173,7 @@ fn a_properties_file_alone_serves_or_fetches_by_its_keys() {
 }
 
 #[test]
-fn a_properties_file_of_neither_role_or_of_both_is_refused_with_the_way_out() {
+fn a_properties_file_of_no_role_or_both_is_refused_with_a_way_out() {
     let files = ServerFiles::new();
     for (lines, expected) in [
         (&[("spark.app.name", "x")][..], &["neither"][..]),
@@ -194,7 +194,7 @@ fn a_properties_file_of_neither_role_or_of_both_is_refused_with_the_way_out() {
 }
 
 #[test]
-fn keys_without_a_meaning_are_named_in_a_warning_and_their_values_are_not() {
+fn a_warning_names_keys_without_a_meaning_and_not_their_values() {
     let files = ServerFiles::new();
     let password = format!("{TLS}.keyStorePassword");
     let file = files.properties(&[(PORT, "1234"), ("spark.executor.cores", "4"), (&password, "hunter2")]);
@@ -358,7 +358,7 @@ fn flags(help: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn every_flag_of_serve_has_a_name_in_the_environment_and_says_its_default() {
+fn every_flag_of_serve_has_an_environment_name_and_says_its_default() {
     let output = process::run(&["serve", "--help"]);
     assert!(output.status.success());
     let flags = flags(&stdout(&output));
@@ -444,7 +444,7 @@ fn how_owners_are_asked_about_comes_from_flags_file_or_pod() {
 }
 
 #[test]
-fn a_cluster_that_cannot_be_asked_is_a_start_error_with_the_ways_out_and_without_secrets() {
+fn a_cluster_that_cannot_be_asked_stops_the_start_and_shows_no_secrets() {
     let files = ServerFiles::new();
     let url = ("spark.kubernetes.resourceStagingServer.apiServer.url", "http://10.0.0.1");
     let token = ("spark.kubernetes.authenticate.resourceStagingServer.oauthToken", "s3cret-of-the-api");

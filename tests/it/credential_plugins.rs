@@ -84,7 +84,7 @@ async fn a_plugin_that_fails_is_told_once_for_both_watches_of_pods() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_plugin_that_hangs_keeps_the_server_neither_from_its_start_nor_from_its_end() {
+async fn a_plugin_that_hangs_holds_up_neither_the_start_nor_the_end() {
     let folder = tempfile::tempdir().unwrap();
     let mut server = serve(folder.path(), "sleep 1000 & echo $! >plugin.new; mv plugin.new plugin; wait");
     assert_eq!(ask(server.address.parse().unwrap(), UPLOAD).await.status, 201);

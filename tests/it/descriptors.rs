@@ -94,7 +94,7 @@ async fn with_1024_descriptors_and_495_slow_readers_others_are_served() {
 }
 
 #[tokio::test]
-async fn with_too_few_descriptors_for_its_bundles_a_download_is_told_to_come_again_and_uploads_go_on() {
+async fn a_download_without_descriptors_is_told_to_retry_and_uploads_go_on() {
     let folder = tempfile::tempdir().unwrap();
     let flags = ["--max-concurrent-uploads", "4"];
     let (server, address) = serve(128, folder.path().to_str().unwrap(), &flags);
@@ -126,7 +126,7 @@ async fn with_too_few_descriptors_for_its_bundles_a_download_is_told_to_come_aga
 }
 
 #[test]
-fn with_too_few_descriptors_for_a_server_of_use_it_does_not_start_and_says_what_to_do() {
+fn a_server_with_too_few_descriptors_does_not_start_and_says_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("data");
     let serve = ["serve", "--listen", "127.0.0.1:0", "--no-kubernetes", "--data-dir", path.to_str().unwrap()];

@@ -74,7 +74,7 @@ fn the_example_for_curl_stages_shows_fetches_and_deletes() {
 }
 
 #[test]
-fn the_example_for_python_prints_a_secret_whose_ticket_fetches_the_bundle() {
+fn the_python_example_prints_a_secret_whose_ticket_fetches_the_bundle() {
     let (folder, _) = folder();
     let server = serve(folder.path(), &[]);
     let ran = run("python/stage.py", folder.path(), &server, TOKEN);
@@ -85,7 +85,7 @@ fn the_example_for_python_prints_a_secret_whose_ticket_fetches_the_bundle() {
 }
 
 #[test]
-fn the_secret_of_the_python_example_has_the_servers_ca_and_no_other_roots() {
+fn the_python_examples_secret_has_the_servers_ca_and_no_other_roots() {
     let (folder, pem) = folder();
     let [cert, key] = [&pem.cert, &pem.key].map(|path| path.to_str().unwrap());
     let server = serve(folder.path(), &["--tls-cert", cert, "--tls-key", key]);

@@ -86,7 +86,7 @@ fn spark_submit_is_given_a_template_and_what_was_staged_as_local() {
 }
 
 #[test]
-fn a_server_that_is_away_is_waited_for_before_and_after_it_has_said_the_image() {
+fn an_absent_server_is_waited_for_before_and_after_it_names_the_image() {
     let stager = Stager::new();
     let address = stager.server.address.parse().unwrap();
     let asked = AtomicUsize::new(0);
@@ -103,7 +103,7 @@ fn a_server_that_is_away_is_waited_for_before_and_after_it_has_said_the_image() 
 }
 
 #[test]
-fn the_template_brings_the_init_container_and_the_label_that_the_files_live_by() {
+fn the_template_brings_the_init_container_and_the_files_owner_label() {
     let stager = Stager::new();
     stager.printed("spark-submit", &WHOLE);
     let (template, map, secret) = (stager.template(), stager.only(CONFIG_MAP), stager.only(SECRET));
@@ -255,7 +255,7 @@ fn executors_get_a_template_as_well_if_they_are_to_fetch() {
 }
 
 #[test]
-fn the_operator_is_given_fields_of_a_spark_application_that_the_files_live_by() {
+fn the_operator_gets_application_fields_with_the_label_of_the_files() {
     let stager = Stager::new();
     let printed = stager.printed("spark-operator", &[&["--name", "my-app"], WHOLE.as_slice()].concat());
     let fields: Value = serde_saphyr::from_str(&printed).unwrap();

@@ -92,7 +92,7 @@ fn served(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_is_not_there_is_named_in_one_sentence_and_in_the_last_words() {
+async fn an_absent_server_is_named_in_one_sentence_and_in_the_last_words() {
     let (pod, port) = (Pod::new(), closed_port());
     let text = format!(
         "spark.kubernetes.resourceStagingServer.uri=http://127.0.0.1:{port}\n\
@@ -290,7 +290,7 @@ async fn a_hostile_name_is_refused_without_the_secrets_of_its_address() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_target_that_cannot_be_listed_is_told_as_that_and_not_as_one_without_writing() {
+async fn a_target_that_cannot_be_listed_is_not_reported_as_unwritable() {
     let pod = Pod::new();
     let set_mode = |path: &Path, mode| {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
@@ -361,7 +361,7 @@ async fn the_servers_own_self_signed_certificate_is_enough_as_ca_file() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_certificate_that_is_not_trusted_or_for_another_name_fails_at_once_and_says_what_helps() {
+async fn an_untrusted_or_misnamed_certificate_fails_at_once_with_what_helps() {
     let pod = Pod::new();
     let pem = tls::self_signed(pod.folder.path(), &["other.example"]);
     let server = Scripted::start_tls(server_config(&pem), served(b"app")).await;

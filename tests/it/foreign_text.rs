@@ -63,7 +63,7 @@ fn echo(request: &Request) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_proxy_echoes_reaches_neither_terminal_nor_last_words_with_the_ticket_or_as_commands() {
+async fn a_proxys_echo_shows_no_ticket_and_no_terminal_commands_anywhere() {
     let plain = Scripted::start(|_, request| {
         Answer::new(403, echo(request)).header("content-type", "text/plain").into()
     })
@@ -144,7 +144,7 @@ async fn names_in_a_bundle_are_shown_without_what_turns_text_round() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_ticket_on_stdout_is_the_servers_and_has_nothing_in_it_that_a_terminal_obeys() {
+async fn the_ticket_on_stdout_is_the_servers_without_terminal_commands() {
     let take = || {
         Reply::TakeBody(Box::new(|body| {
             let ticket = serde_json::json!({
@@ -168,7 +168,7 @@ async fn the_ticket_on_stdout_is_the_servers_and_has_nothing_in_it_that_a_termin
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lists_for_programs_have_what_a_terminal_obeys_as_escapes_and_the_same_values() {
+async fn lists_for_programs_escape_terminal_commands_and_keep_the_values() {
     let server = Scripted::start(|_, request| {
         let body = if request.target.ends_with("/status") {
             serde_json::json!({

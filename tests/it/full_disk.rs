@@ -54,7 +54,7 @@ async fn a_ledger_that_ran_out_of_room_works_again_when_there_is_room() {
 }
 
 #[tokio::test]
-async fn an_upload_past_the_limit_on_file_sizes_is_refused_and_the_server_lives() {
+async fn an_upload_past_the_file_size_limit_is_refused_and_the_server_lives() {
     let folder = tempfile::tempdir().unwrap();
     let mut shell = Command::new("sh");
     let script = "ulimit -S -f 20000; exec \"$0\" \"$@\"";

@@ -72,7 +72,7 @@ impl Machine {
 }
 
 #[test]
-fn a_line_for_another_master_becomes_the_real_spark_submit_with_its_bytes_and_environment() {
+fn the_real_spark_submit_gets_the_line_for_another_master_unchanged() {
     let machine = Machine::new();
     let odd = OsString::from_vec(b"--name=\xff\xfe".to_vec());
     let arguments: Vec<OsString> = ["--master", "local[1]", "--conf", "spark.x= y ", "", "--", "a\nb"]
@@ -100,7 +100,7 @@ fn a_line_for_another_master_becomes_the_real_spark_submit_with_its_bytes_and_en
 }
 
 #[test]
-fn a_line_that_is_for_another_master_by_itself_is_handed_over_before_files_are_read() {
+fn a_line_that_names_another_master_is_handed_over_before_files_are_read() {
     let machine = Machine::new();
     let unread = ["--properties-file", "nope"];
     for line in [&LOCAL[..], &["--deploy-mode", "client", "app.py"], &["--version"]] {
@@ -116,7 +116,7 @@ fn a_line_that_is_for_another_master_by_itself_is_handed_over_before_files_are_r
 }
 
 #[test]
-fn the_real_spark_submit_is_named_by_a_setting_as_well_and_the_master_by_any_of_its_places() {
+fn the_real_spark_submit_may_be_in_a_setting_and_the_master_in_any_place() {
     let machine = Machine::new();
     std::fs::create_dir(machine.path("conf")).unwrap();
     let setting = "spark.kubernetes.cloakroom.sparkSubmit";
@@ -165,7 +165,7 @@ fn kubernetes_in_cluster_mode_is_never_handed_over() {
 }
 
 #[test]
-fn the_version_is_that_of_the_real_spark_submit_and_the_help_is_this_programs() {
+fn the_version_is_the_real_spark_submits_and_the_help_is_this_programs() {
     let machine = Machine::new();
     assert_eq!(machine.run("real", &["--version"]).status.code(), Some(7));
     let help = machine.run("real", &["--help"]);
@@ -174,7 +174,7 @@ fn the_version_is_that_of_the_real_spark_submit_and_the_help_is_this_programs() 
 }
 
 #[test]
-fn a_named_program_that_leads_back_or_is_none_is_refused_with_where_it_is_named() {
+fn a_program_that_leads_back_or_is_none_is_refused_with_its_setting() {
     let machine = Machine::new();
     symlink("spark3-submit", machine.path("through-two-links")).unwrap();
     std::fs::hard_link(PROGRAM, machine.path("hard-link"))
@@ -234,7 +234,7 @@ fn options_of_spark_submit_are_a_submission_without_the_subcommand() {
 }
 
 #[test]
-fn arguments_that_are_no_text_are_refused_where_they_would_go_into_objects() {
+fn arguments_that_are_not_text_are_refused_if_they_would_go_into_objects() {
     let machine = Machine::new();
     let mut arguments: Vec<OsString> = CLUSTER.iter().map(OsString::from).collect();
     arguments.push(OsString::from_vec(b"hush\xe9".to_vec()));

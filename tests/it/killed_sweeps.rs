@@ -71,7 +71,7 @@ async fn assert_rows_are_files(data_dir: &Path) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_is_killed_while_it_deletes_loses_nothing_and_leaves_nothing() {
+async fn a_server_that_is_killed_while_it_deletes_loses_and_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let data_dir = folder.path().join("data");
     let kubeconfig = folder.path().join("kubeconfig");

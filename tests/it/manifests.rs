@@ -25,7 +25,7 @@ fn every_environment_name_is_a_flag_of_serve() {
 }
 
 #[test]
-fn the_server_may_see_its_default_owner_kinds_and_namespaces_and_do_nothing_else() {
+fn the_server_may_only_read_its_default_owner_kinds_and_namespaces() {
     let mut expected = rights_for_owner_kinds();
     let named = one("components/namespaced/owners-in-spark.yaml", "Role");
     assert_eq!(rights_of(&named), expected);

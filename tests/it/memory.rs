@@ -41,7 +41,7 @@ async fn an_upload_in_chunks_of_one_byte_takes_no_more_memory_than_others() {
 }
 
 #[tokio::test]
-async fn a_form_that_is_full_of_almost_boundaries_takes_no_more_memory_than_others() {
+async fn a_form_full_of_near_boundaries_takes_no_more_memory_than_others() {
     let begin = "POST /api/v0/resources HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\
                  Content-Type: multipart/form-data; boundary=B\r\nContent-Length: LENGTH\r\n\r\n\
                  --B\r\nContent-Disposition: form-data; name=\"resources\"\r\n\r\n";

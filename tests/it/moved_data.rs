@@ -75,7 +75,7 @@ fn assert_ended_because(mut server: Cloakroom, path: &Path) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_whose_folder_was_replaced_ends_and_touches_nothing_in_the_new_one() {
+async fn a_server_whose_folder_was_replaced_ends_and_leaves_the_new_one_alone() {
     for is_moved in [true, false] {
         let world = World::new();
         let first = world.serve();
@@ -102,7 +102,7 @@ async fn a_server_whose_folder_was_replaced_ends_and_touches_nothing_in_the_new_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_acknowledged_is_there_though_the_log_of_the_ledger_was_removed() {
+async fn acknowledged_uploads_are_there_after_the_ledgers_log_was_removed() {
     let world = World::new();
     // This upload is the first to notice, and not a sweep.
     let server = world.serve_sweeping_every("1h");
@@ -117,7 +117,7 @@ async fn what_was_acknowledged_is_there_though_the_log_of_the_ledger_was_removed
 /// SQLite's locks end if a process closes any handle of the file. Then the next program that closes the ledger takes its log
 /// for left over, and removes it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_program_that_looks_into_the_ledger_leaves_the_log_of_the_running_server() {
+async fn a_program_that_reads_the_ledger_leaves_the_running_servers_log_alone() {
     let world = World::new();
     let server = world.serve();
     let mut tickets = world.upload_all(&server).await;

@@ -152,7 +152,7 @@ void *mmap64(void *a, size_t s, int r, int f, int file, long o) { return map(a, 
 "#;
 
 #[test]
-fn a_file_system_without_shared_memory_is_named_and_no_backup_is_asked_for() {
+fn a_file_system_without_shared_memory_is_named_and_not_called_damaged() {
     let folder = tempfile::tempdir().unwrap();
     let [source, library] = ["map.c", "map.so"].map(|name| folder.path().join(name));
     std::fs::write(&source, WITHOUT_SHARED_MEMORY).unwrap();
@@ -178,7 +178,7 @@ fn a_data_directory_that_is_a_file_is_refused_by_serve_and_by_its_check() {
 }
 
 #[test]
-fn a_file_of_another_user_in_the_data_directory_is_named_by_serve_and_by_its_check() {
+fn serve_and_its_check_name_another_users_file_in_the_data_directory() {
     let folder = tempfile::tempdir().unwrap();
     let is_root = std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
     let binary = folder.path().join("cloakroom");
@@ -223,7 +223,7 @@ fn a_file_of_another_user_in_the_data_directory_is_named_by_serve_and_by_its_che
 }
 
 #[test]
-fn a_data_directory_that_is_not_writable_is_refused_by_serve_and_by_its_check() {
+fn serve_and_its_check_refuse_a_data_directory_that_is_not_writable() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     std::fs::create_dir(&data).unwrap();

@@ -127,7 +127,7 @@ fn a_server_that_is_away_when_stage_begins_is_waited_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_upload_that_is_cut_off_with_its_server_is_made_again_with_the_next_one() {
+async fn an_upload_cut_off_with_its_server_is_made_again_with_the_next_one() {
     let client = Client::new();
     let (server, address) = client.serve_anywhere();
     let uploads = AtomicUsize::new(0);

@@ -72,7 +72,7 @@ fn ticket(answer: &Answer) -> Ticket {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_new_server_waits_for_the_old_one_and_serves_what_that_acknowledged_to_the_last() {
+async fn a_new_server_waits_for_the_old_one_and_serves_all_it_acknowledged() {
     let folder = tempfile::tempdir().unwrap();
     let mut old = Cloakroom::serve(folder.path(), &["--min-free-space", "0b"]);
     let address: SocketAddr = old.address.parse().unwrap();
@@ -119,7 +119,7 @@ async fn sigterm_ends_the_wait_for_the_data_directory_at_once_and_with_zero() {
 }
 
 #[test]
-fn the_check_of_a_data_directory_that_is_in_use_fails_at_once_with_the_way_out() {
+fn the_check_of_a_data_directory_in_use_fails_at_once_with_a_way_out() {
     let folder = tempfile::tempdir().unwrap();
     let first = Cloakroom::serve(folder.path(), &[]);
     let start = Instant::now();

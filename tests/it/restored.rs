@@ -116,7 +116,7 @@ async fn an_earlier_ledger_deletes_nothing_before_the_admin_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn bundles_without_their_ledger_and_a_ledger_without_its_bundles_are_refused() {
+async fn bundles_and_a_ledger_are_refused_without_each_other() {
     let (folder, aside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let data = &folder.path().join("data");
     let mut server = serve(data);

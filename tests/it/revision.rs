@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use cloakroom_testing::needs::{Need, missing, skip};
 
 #[test]
-fn a_release_build_from_a_clone_knows_its_commit_and_whether_files_were_changed() {
+fn a_release_build_from_a_clone_knows_its_commit_and_changed_files() {
     let Some(clone) = Clone::make() else { return };
     let commit = clone.git(&["rev-parse", "HEAD"]);
     let set = format!("cargo::rustc-env=CLOAKROOM_REVISION={commit}");
@@ -17,7 +17,7 @@ fn a_release_build_from_a_clone_knows_its_commit_and_whether_files_were_changed(
 }
 
 #[test]
-fn other_builds_a_given_revision_and_a_tree_inside_another_clone_ask_nothing() {
+fn debug_builds_given_revisions_and_trees_in_other_clones_ask_nothing() {
     let Some(clone) = Clone::make() else { return };
     let is_set = |told: String| told.contains("rustc-env");
     assert!(!is_set(clone.told("debug", &[])));

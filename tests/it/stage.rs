@@ -97,7 +97,7 @@ async fn a_ticket_whose_id_would_lead_to_another_path_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_bundle_that_is_too_large_for_the_server_is_refused_before_it_is_sent() {
+async fn a_bundle_too_large_for_the_server_is_refused_before_it_is_sent() {
     const QUESTION: &str = "GET /api/v1";
     const INFO: &str = r#"{"version": "9.9.9", "maxResourceSize": 67108864}"#;
     for (name, info, is_refused, requests) in [

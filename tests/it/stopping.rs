@@ -32,7 +32,7 @@ async fn ended(mut server: Cloakroom) -> (ExitStatus, String) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_binary_finishes_transfers_after_sigterm_and_sigint_and_ends_with_zero() {
+async fn sigterm_and_sigint_let_transfers_finish_and_end_the_binary_with_zero() {
     let folder = tempfile::tempdir().unwrap();
     for signal in ["TERM", "INT"] {
         let (mut server, address) = serve(folder.path(), &[]);
@@ -64,7 +64,7 @@ async fn the_binary_finishes_transfers_after_sigterm_and_sigint_and_ends_with_ze
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_binary_gives_up_at_the_deadline_and_keeps_nothing_of_what_it_cut_off() {
+async fn the_binary_gives_up_at_the_deadline_and_keeps_no_part_of_an_upload() {
     let folder = tempfile::tempdir().unwrap();
     let (server, address) = serve(folder.path(), &["--shutdown-deadline", "200ms"]);
     let mut upload = half_an_upload(address, folder.path()).await;
@@ -128,7 +128,7 @@ fn an_address_that_is_in_use_is_an_error_before_anything_is_touched() {
 }
 
 #[tokio::test]
-async fn a_log_that_nobody_reads_any_more_does_not_keep_the_server_from_stopping() {
+async fn a_log_without_a_reader_does_not_keep_the_server_from_stopping() {
     let folder = tempfile::tempdir().unwrap();
     let mut server = command();
     server.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(folder.path());

@@ -409,7 +409,7 @@ fn a_token_is_in_nothing_that_is_said() {
 }
 
 #[test]
-fn signed_addresses_that_the_init_container_fetches_are_in_nothing_that_is_said() {
+fn signed_addresses_for_the_init_container_are_in_no_message() {
     let submitter = Submitter::new();
     let settings = [
         "--conf",

@@ -232,7 +232,7 @@ fn a_server_without_an_image_is_an_error_before_anything_is_sent() {
 }
 
 #[test]
-fn why_a_server_cannot_be_asked_for_its_image_is_said_and_who_it_was_asked_by_is_not() {
+fn an_unknown_image_is_told_with_its_reason_and_without_a_password() {
     let submitter = Submitter::new();
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let uri = format!("http://127.0.0.1:{port}");
@@ -395,7 +395,7 @@ fn a_ticket_that_is_gone_is_noticed_before_the_pod_is_made() {
 }
 
 #[test]
-fn a_server_that_does_not_answer_for_tickets_is_not_said_to_have_lost_them() {
+fn a_server_that_does_not_answer_is_not_said_to_have_lost_tickets() {
     let submitter = Submitter::new();
     let uploads = AtomicUsize::new(0);
     let front = Front::before(submitter.server.address.parse().unwrap(), move |request| {

@@ -221,7 +221,7 @@ fn an_answer_that_is_lost_once_does_no_harm() {
 }
 
 #[test]
-fn answers_that_are_lost_again_and_again_leave_nothing_behind_but_what_is_said() {
+fn answers_lost_again_and_again_leave_only_what_a_message_names() {
     at_each_request(Way::Staged, 11, |step| {
         let (output, state) = step.with(Extent::EachTime, Accident::AnswerLost);
         if step.is_pod {
@@ -256,7 +256,7 @@ fn whoever_ends_it_while_a_request_hangs_finds_nothing() {
 }
 
 #[test]
-fn ctrl_c_while_an_answer_does_not_come_leaves_nothing_behind_but_what_is_said() {
+fn ctrl_c_during_a_silent_request_leaves_only_what_a_message_names() {
     at_each_request(Way::Staged, 11, |step| {
         let output = step.submitter.stopped_with(step.number, Accident::AnswerHangs, Signal::INT);
         let (what, said, state) = (&step.what, stderr(&output), step.submitter.state());
@@ -270,7 +270,7 @@ fn ctrl_c_while_an_answer_does_not_come_leaves_nothing_behind_but_what_is_said()
 
 /// The bytes are all there, and only the ticket is missing.
 #[test]
-fn ctrl_c_just_before_the_answer_to_an_upload_waits_for_it_and_releases_what_was_staged() {
+fn ctrl_c_just_before_the_answer_to_an_upload_waits_and_releases_it() {
     let submitter = Submitter::new(Way::Staged);
     let (passed, _) = good(&submitter);
     let uploads = (0..passed.len()).filter(|number| passed[*number].what == "POST /api/v1/resources");

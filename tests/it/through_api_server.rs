@@ -162,7 +162,7 @@ fn the_url_of_pods_is_what_the_admin_says() {
 }
 
 #[test]
-fn a_bundle_that_is_too_large_for_the_way_is_refused_and_the_error_names_others() {
+fn the_refusal_of_a_bundle_too_large_for_the_way_names_other_ways() {
     let flags = ["--public-url", "https://staging.example.com", "--max-proxied-size"];
     // The client refuses a bundle that it knows to be too large. The server refuses the others.
     for (most, size, words) in [
@@ -221,7 +221,7 @@ fn a_server_of_another_name_is_found_by_its_labels_unless_there_are_two() {
 }
 
 #[test]
-fn an_address_for_pods_that_none_can_use_is_refused_before_anything_is_staged() {
+fn an_address_that_no_pod_can_use_is_refused_before_anything_is_staged() {
     for info in [
         r#"{"version": "1", "internalUrl": "javascript:alert(1)"}"#,
         r#"{"version": "1", "internalUrl": "http://u:hush@evil.example"}"#,
@@ -249,7 +249,7 @@ fn a_right_to_http_where_the_server_has_tls_is_told_as_a_missing_right() {
 }
 
 #[test]
-fn an_api_server_that_is_silent_is_asked_for_the_service_once_in_each_attempt() {
+fn a_silent_api_server_is_asked_for_the_service_once_in_each_attempt() {
     let (user, listener) = (Workspace::new(), TcpListener::bind("127.0.0.1:0").unwrap());
     let master = format!("k8s://http://{}", listener.local_addr().unwrap());
     let heads = Arc::new(Mutex::new(Vec::new()));
@@ -423,7 +423,7 @@ fn flags_that_contradict_each_other_are_refused_before_anything_is_asked() {
 
 /// As with an API server that has just started, and does not know all roles yet.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_right_that_is_gone_for_a_moment_in_the_middle_of_an_upload_is_waited_for() {
+async fn a_right_that_is_gone_for_a_moment_during_an_upload_is_waited_for() {
     let far = Far::new(&[]);
     let turn = |head: &str| if head.starts_with("POST ") { Turn::Hold { after: 1_000 } } else { Turn::Pass };
     let front = Front::before(far.address(), turn);

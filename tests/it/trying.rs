@@ -67,7 +67,7 @@ fn printed(folder: &Path) -> String {
 }
 
 #[test]
-fn the_commands_that_a_server_prints_stage_a_file_fetch_it_and_list_it_from_any_folder() {
+fn the_commands_that_a_server_prints_work_from_any_folder() {
     let tried = TriedServer::new(&[]);
     let commands = printed(tried.folder.root());
     let elsewhere = tempfile::tempdir().unwrap();
@@ -148,7 +148,7 @@ fn the_token_of_a_local_server_is_its_users_alone_and_of_one_run() {
 }
 
 #[test]
-fn commands_on_the_machine_of_a_server_find_its_token_if_only_its_operational_port_is_for_admins() {
+fn commands_find_the_token_of_a_server_with_an_operational_listener() {
     for to in ["0.0.0.0:0", "[::]:0"] {
         let mut tried = TriedServer::new(&["--ops-listen", to]);
         let listed = tried.run(&["ls"]);
@@ -203,7 +203,7 @@ fn tokens_of_ones_own_are_not_where_the_server_makes_its_own() {
 }
 
 #[test]
-fn a_server_with_tokens_or_with_admins_on_the_port_for_clients_leaves_none() {
+fn a_server_with_its_own_tokens_or_public_admins_leaves_no_admin_token() {
     let mut tried = TriedServer::new(&[]);
     let public = ["--listen", "0.0.0.0:0", "--upload-auth", "none"];
     for flags in [&public[..], &["--admin-token-file", "tokens"]] {
@@ -220,7 +220,7 @@ fn a_server_with_tokens_or_with_admins_on_the_port_for_clients_leaves_none() {
 }
 
 #[tokio::test]
-async fn an_uploader_behind_a_trusted_proxy_has_its_own_address_and_no_other_client_can_choose_one() {
+async fn an_uploader_can_name_its_address_only_through_a_trusted_proxy() {
     for (flags, expected) in [(&[][..], "127.0.0.1"), (&["--trusted-proxies", "127.0.0.0/8"], "203.0.113.9")]
     {
         let tried = TriedServer::new(flags);

@@ -20,13 +20,13 @@ const ADMIN_TOKEN: &str = "a-token-of-the-admin";
 
 pub fn trials() -> Vec<Trial> {
     vec![trial(
-        "another_cluster_at_the_same_address_costs_nothing_until_it_is_accepted",
+        "another_cluster_behind_the_address_costs_nothing_until_accepted",
         &[Need::Path(ASSETS, "a folder with etcd and kube-apiserver (tests/programs/build-control-plane)")],
-        another_cluster_at_the_same_address_costs_nothing_until_it_is_accepted,
+        another_cluster_behind_the_address_costs_nothing_until_accepted,
     )]
 }
 
-fn another_cluster_at_the_same_address_costs_nothing_until_it_is_accepted() {
+fn another_cluster_behind_the_address_costs_nothing_until_accepted() {
     tokio::runtime::Runtime::new().unwrap().block_on(async {
         let plane = ControlPlane::start(&["ServiceAccount"]).await;
         let admin = plane.api(Account::Admin);

@@ -33,7 +33,7 @@ pub fn trials() -> Vec<Trial> {
         the_commands_of_the_page_begin_a_server_at_a_store_with_tls,
         what_is_staged_is_in_the_bucket_and_outlives_the_server,
         a_server_that_is_killed_in_the_middle_of_an_upload_leaves_nothing,
-        another_ledger_or_another_prefix_is_refused_before_anything_is_changed,
+        another_ledger_or_prefix_is_refused_before_anything_is_changed,
         a_check_says_what_is_missing,
         no_secret_is_told_of_a_bucket,
         a_bucket_that_fails_is_told_counted_and_waited_for,
@@ -212,7 +212,7 @@ async fn a_server_that_is_killed_in_the_middle_of_an_upload_leaves_nothing(bucke
     assert!(bucket.gateway.uploads().is_empty() && bucket.objects().is_empty());
 }
 
-async fn another_ledger_or_another_prefix_is_refused_before_anything_is_changed(bucket: Bucket) {
+async fn another_ledger_or_prefix_is_refused_before_anything_is_changed(bucket: Bucket) {
     let file = bucket.file("a.jar", 1000);
     let server = bucket.serve();
     staged(&server, &file);

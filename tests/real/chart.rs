@@ -42,7 +42,7 @@ pub fn trials() -> Vec<Trial> {
         ("chart_is_a_dependency_with_a_condition_and_several_aliases", dependency::aliases),
         ("chart_takes_global_values_and_null_from_a_parent", dependency::global_values),
         ("chart_takes_every_text_as_a_text", texts::odd_texts),
-        ("chart_takes_numbers_and_booleans_as_texts_where_only_texts_are_possible", texts::odd_values),
+        ("chart_takes_numbers_and_booleans_as_texts_where_it_needs_texts", texts::odd_values),
         ("chart_takes_null_as_if_a_value_were_absent", meanings::null),
         ("chart_opens_the_ports_in_the_addresses_of_the_store", meanings::store_ports),
         ("chart_has_the_empty_class_for_a_dash", meanings::empty_class),

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 pub fn trials() -> Vec<Trial> {
     vec![trial(
-        "upload_tokens::the_admin_of_a_namespace_lets_users_request_tokens_for_the_server_alone",
+        "upload_tokens::a_namespaces_admin_lets_users_request_tokens_for_the_server_alone",
         &[Need::Path(ASSETS, "a folder with etcd and kube-apiserver (tests/programs/build-control-plane)")],
         || tokio::runtime::Runtime::new().unwrap().block_on(users_request_tokens()),
     )]

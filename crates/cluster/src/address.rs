@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_no_address_is_refused_with_its_setting_and_without_a_password() {
+    fn the_refusal_of_an_invalid_address_names_its_setting_and_no_password() {
         for text in
             ["", "10.0.0.1:6443", "k8s://https://x", "ftp://x", "https://u:hunter2@x", "https://x?a=b"]
         {

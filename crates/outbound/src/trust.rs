@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn without_any_root_every_certificate_is_refused_unless_anybody_is_trusted() {
+    fn without_roots_every_certificate_is_refused_unless_all_are_trusted() {
         let refusal = verify(&trusting(Vec::new()), &self_signed_ca("a.example"), "a.example").unwrap_err();
         assert_eq!(refusal, rustls::Error::General(NO_ROOTS.to_owned()));
         let anybody = Verifier::anybody(&Arc::new(rustls::crypto::ring::default_provider()));

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_with_an_earlier_spark_is_warned_of_unless_a_setting_says_which() {
+    fn an_image_of_an_earlier_spark_is_warned_of_unless_a_setting_names_it() {
         for (image, wanted) in [
             ("apache/spark:3.5.1", Some("3.5.1")),
             ("spark:3.5.9-scala2.12-java17-ubuntu", Some("3.5.9")),

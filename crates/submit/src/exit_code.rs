@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn no_words_look_like_the_line_that_airflow_takes_for_the_drivers_exit_code() {
+    fn no_message_looks_like_the_exit_code_line_that_airflow_reads() {
         for code in -1..=256 {
             let words = in_words(code, Some("Error"), Role::Executor);
             assert!(!words.to_lowercase().contains("exit code"), "{words}");

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_that_cannot_be_taken_away_is_told_and_one_that_was_not_made_is_not() {
+    fn a_copy_that_cannot_be_removed_is_told_and_one_never_made_is_not() {
         let folder = tempfile::tempdir().unwrap();
         let mut copies = Copies::default();
         let upload = upload(folder.path(), "x/a.jar");

@@ -406,7 +406,7 @@ async fn whoever_stops_it_is_told_at_once_that_it_is_taken_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_whole_use_case_runs_on_another_thread_and_tells_what_happens_as_data() {
+async fn the_whole_use_case_runs_on_another_thread_and_tells_events_as_data() {
     let server = start();
     let kept = Arc::new(Kept::default());
     let (submitter, log) = (Submitter::new(&server), kept.log());

@@ -213,7 +213,7 @@ async fn what_is_no_api_server_and_what_is_not_trusted_have_their_own_words() {
 }
 
 #[tokio::test]
-async fn a_failure_that_may_pass_is_tried_again_and_the_others_are_deleted_all_the_same() {
+async fn a_failure_that_may_pass_is_tried_again_and_the_others_are_deleted() {
     let server = start();
     server.fail_some(POD, Verb::List, 0, 2, Fault::Status(503));
     server.fail_some(POD, Verb::Delete, 0, 1, Fault::Status(422));

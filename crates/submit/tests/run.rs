@@ -199,7 +199,7 @@ async fn bundles_are_released_although_an_object_cannot_be_deleted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_file_of_an_application_is_handed_over_with_its_objects_and_nothing_is_made() {
+async fn an_application_file_is_handed_over_with_objects_and_nothing_is_made() {
     for is_there in [false, true] {
         let test_run = TestRun::new();
         if is_there {

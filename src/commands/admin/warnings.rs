@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_that_is_not_the_known_one_is_told_with_the_command_that_accepts_it() {
+    fn another_cluster_is_warned_of_with_the_command_that_accepts_it() {
         let other = about("other", Some("b"), None).unwrap();
         assert!(other.contains("cluster b answers") && other.ends_with("--accept-cluster b"), "{other}");
         let hidden = about("other", None, Some("403")).unwrap();

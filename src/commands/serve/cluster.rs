@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_properties_file_wins_over_what_a_pod_knows_and_its_address_has_a_default() {
+    fn a_properties_file_wins_over_the_pods_access_and_has_a_default_address() {
         let url = |lines: &str, pod: Option<Pod>| match access(&args(&[]), Some(&file(lines)), pod.as_ref()) {
             Ok(Some(Access::Properties(access))) => access.url.value.trim_end_matches('/').to_owned(),
             _ => panic!("another way: {lines}"),

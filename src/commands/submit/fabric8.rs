@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn two_kinds_of_credentials_in_two_places_are_refused_and_of_one_kind_sparks_counts() {
+    fn two_kinds_of_credentials_are_refused_and_sparks_win_within_one_kind() {
         let of_variable =
             read(&[("KUBERNETES_CERTS_CLIENT_FILE", "/c"), ("KUBERNETES_CERTS_CLIENT_KEY_FILE", "/k")]);
         let token = Credentials { token: Some(inline("t", "`oauthToken`")), ..Credentials::default() };

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_cannot_be_read_is_for_this_program_where_kubernetes_is_in_it_or_in_the_settings() {
+    fn an_unreadable_line_is_ours_if_kubernetes_is_in_it_or_in_the_settings() {
         assert!(is_ours(&["--bogus", "--master=k8s://h", "a.jar"], &[]));
         assert!(is_ours(&["--bogus", "a.jar"], &[("spark.master", "k8s://h")]));
         assert!(!is_ours(&["--bogus", "--master", "yarn", "a.jar"], &[]));

@@ -14,7 +14,7 @@ fn upload_auth_by_kubernetes_needs_a_cluster_and_no_token_file() {
 }
 
 #[test]
-fn the_audience_is_that_of_the_usual_namespace_and_other_tokens_are_warned_of() {
+fn the_audience_is_the_usual_namespaces_and_other_tokens_are_warned_of() {
     let files = ServerFiles::new();
     let url = ("spark.kubernetes.resourceStagingServer.apiServer.url", "https://10.0.0.1");
     let token = ("spark.kubernetes.authenticate.resourceStagingServer.oauthToken", "s3cret-of-the-api");

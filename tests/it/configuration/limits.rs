@@ -66,7 +66,7 @@ fn a_disk_without_room_for_any_bundle_is_warned_about() {
 }
 
 #[test]
-fn a_bundle_that_is_more_than_a_share_is_warned_about_and_more_so_where_it_is_all_the_room() {
+fn a_bundle_larger_than_a_share_or_as_large_as_the_room_is_warned_about() {
     let files = ServerFiles::new();
     let file = files.with_cluster();
     let flags = |total, more: &[&'static str]| [&[&*file][..], &SHARES, &[total], more].concat();
@@ -104,7 +104,7 @@ fn a_share_where_there_are_none_is_said_to_have_no_effect() {
 }
 
 #[test]
-fn more_resources_than_the_memory_of_the_manifests_holds_are_warned_about() {
+fn a_limit_of_resources_beyond_the_manifests_memory_is_warned_about() {
     let files = ServerFiles::new();
     files.warns(
         &["--max-resources", "1000000"],

@@ -142,7 +142,7 @@ fn the_objects_belong_to_the_application_where_it_is_there() {
 }
 
 #[test]
-fn who_may_not_look_for_the_application_is_warned_and_a_dry_run_looks_for_nothing() {
+fn a_forbidden_application_is_warned_of_and_a_dry_run_looks_for_none() {
     let stager = Stager::with_application();
     stager.api_server.fail_for(SPARK_APPLICATION, Verb::Get, Fault::Status(403));
     let output = stager.merge(&["-f", "app.yaml"]);
@@ -192,7 +192,7 @@ fn json_and_stdin_do_as_well_and_the_name_chooses() {
 }
 
 #[test]
-fn a_file_that_does_not_go_together_with_the_rest_is_refused_before_anything_is_sent() {
+fn a_file_that_contradicts_the_rest_is_refused_before_anything_is_sent() {
     let stager = Stager::with_application();
     let own = |file: &'static str, from: &str, to: &str| {
         std::fs::write(stager.path(file), APPLICATION.replacen(from, to, 1)).unwrap();

@@ -9,7 +9,7 @@ use cloakroom_testing::process::with_closed_stdout;
 use super::*;
 
 #[test]
-fn a_closed_stdout_is_refused_before_anything_is_staged_and_a_discarded_one_is_not() {
+fn a_closed_stdout_is_refused_before_staging_and_a_discarded_one_is_not() {
     let stager = Stager::new();
     for more in [&[][..], &["--dry-run"]] {
         let arguments = [more, &WHOLE].concat();
@@ -76,7 +76,7 @@ fn what_is_taken_back_is_told() {
 }
 
 #[test]
-fn a_token_that_would_travel_in_clear_is_refused_before_an_upload_is_announced() {
+fn a_token_that_would_travel_in_clear_is_refused_before_the_upload() {
     let stager = Stager::new();
     std::fs::write(stager.path("token"), "a-token-that-is-long-enough\n").unwrap();
     let arguments = ["--fetch-image", IMAGE, "--token-file", "token", "app.jar"];

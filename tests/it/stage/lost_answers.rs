@@ -35,7 +35,7 @@ async fn a_server_that_never_answers_is_not_waited_for_again_and_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_ticket_that_breaks_off_is_asked_for_again_and_told_as_a_bundle_that_may_be_there_twice() {
+async fn a_ticket_that_breaks_off_is_retried_and_the_bundle_may_be_there_twice() {
     let stager = Stager::with_file(1000);
     let server = Scripted::start(|count, request| match request.method.as_str() {
         "POST" if count == 0 => Reply::TakeBody(Box::new(|body| ticket_for(body).cut_after(20))),
@@ -51,7 +51,7 @@ async fn a_ticket_that_breaks_off_is_asked_for_again_and_told_as_a_bundle_that_m
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_bundle_is_told_as_perhaps_kept_if_the_answer_to_all_of_it_is_no_ticket() {
+async fn a_bundle_counts_as_perhaps_kept_if_no_ticket_answers_all_of_it() {
     let stager = Stager::with_file(1000);
     for (status, body) in [(200, "<html>welcome</html>"), (500, "an error of a proxy")] {
         let answer = move |_: &[u8]| Answer::new(status, body).header("content-type", "text/html");

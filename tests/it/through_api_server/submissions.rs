@@ -150,7 +150,7 @@ fn what_was_staged_for_a_submission_that_fails_is_released_the_same_way() {
 }
 
 #[test]
-fn without_a_server_the_error_names_the_file_and_where_a_server_was_looked_for() {
+fn the_error_without_a_server_names_the_file_and_the_places_searched() {
     let far = far();
     let (output, said) = far.said(&mut far.here(&SUBMIT, &["app.jar"]));
     assert_eq!(output.status.code(), Some(1));

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn small_pieces_keep_nothing_of_the_buffer_that_they_were_received_into_and_large_ones_are_not_copied() {
+    fn small_pieces_are_copied_out_of_their_buffer_and_large_ones_are_not() {
         let received = Bytes::from(vec![7; 2 * SMALL]);
         let mut batch = Batch::default();
         batch.push(received.slice(..SMALL - 1));

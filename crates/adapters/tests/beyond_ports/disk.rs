@@ -150,7 +150,7 @@ async fn a_pipe_in_the_place_of_the_reserve_or_the_lock_holds_nothing_up() {
 }
 
 #[tokio::test]
-async fn what_was_removed_from_the_folder_is_made_again_and_a_link_in_place_of_the_lock_is_taken() {
+async fn removed_folders_are_made_again_and_a_link_may_be_the_lock() {
     let folder = tempfile::tempdir().unwrap();
     let elsewhere = folder.path().join("elsewhere");
     std::fs::write(&elsewhere, "").unwrap();

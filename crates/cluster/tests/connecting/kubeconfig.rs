@@ -183,7 +183,7 @@ fn of_several_files_the_one_that_is_broken_is_named() {
 }
 
 #[tokio::test]
-async fn a_kubeconfig_and_its_token_file_are_read_again_and_another_address_is_not_followed() {
+async fn a_kubeconfig_is_read_again_and_a_new_address_in_it_is_not_followed() {
     logs::capture();
     let folder = CredentialFolder::new();
     let (server, other) = (in_clear().await, in_clear().await);

@@ -21,7 +21,7 @@ fn refused(access: &Access) -> String {
 }
 
 #[tokio::test]
-async fn nothing_is_sent_at_connect_and_an_api_server_that_is_down_may_come_later() {
+async fn connecting_sends_nothing_and_works_before_the_api_server_is_up() {
     let folder = CredentialFolder::new();
     folder.write("token", "correct-horse-battery");
     let url = format!("http://127.0.0.1:{}", closed_port());

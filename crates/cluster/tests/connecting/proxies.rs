@@ -41,7 +41,7 @@ async fn call(access: &Access) -> Result<(), String> {
 }
 
 #[tokio::test]
-async fn the_kubeconfigs_proxy_is_used_in_each_of_its_kinds_and_wins_over_the_environments() {
+async fn the_kubeconfigs_proxy_of_any_kind_wins_over_the_environments() {
     let folder = CredentialFolder::new();
     let server = behind_a_proxy(&folder).await;
     let port = server.address().port();

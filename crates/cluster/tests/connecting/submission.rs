@@ -84,7 +84,7 @@ async fn settings_win_over_the_kubeconfig_which_wins_over_the_service_account() 
 }
 
 #[tokio::test]
-async fn a_name_and_a_password_are_sent_in_place_of_the_kubeconfigs_credentials() {
+async fn a_name_and_a_password_replace_the_credentials_of_the_kubeconfig() {
     let folder = CredentialFolder::new();
     kubeconfig(&folder, "server: 'https://elsewhere.invalid'", "token: of-the-config");
     let basic = Basic { user: "ann".to_owned(), password: SecretText::new("hunter2") };
@@ -97,7 +97,7 @@ async fn a_name_and_a_password_are_sent_in_place_of_the_kubeconfigs_credentials(
 }
 
 #[tokio::test]
-async fn an_impersonation_joins_whatever_credentials_there_are_and_replaces_that_of_a_kubeconfig() {
+async fn an_impersonation_keeps_the_credentials_and_replaces_the_kubeconfigs() {
     let folder = CredentialFolder::new();
     kubeconfig(&folder, "server: 'https://elsewhere.invalid'", "token: t, as: carl, as-uid: '7'");
     let header = |request: &Request, name: &str| request.header(name).map(str::to_owned);
@@ -144,7 +144,7 @@ async fn the_token_of_a_service_account_can_be_elsewhere_or_unwanted() {
 }
 
 #[tokio::test]
-async fn a_ca_as_text_is_trusted_as_pem_and_in_base64_and_other_text_is_refused() {
+async fn a_ca_as_text_may_be_pem_or_base64_and_other_text_is_refused() {
     let folder = CredentialFolder::new();
     let pem = folder.certificate("kube");
     let server = Scripted::start_tls(server_config(&pem, None), |_, _| answer(200, "{}").into()).await;
@@ -183,7 +183,7 @@ async fn a_token_goes_to_nobody_who_cannot_prove_who_it_is() {
 }
 
 #[tokio::test]
-async fn any_certificate_is_taken_where_it_was_asked_for_and_nothing_secret_is_sent() {
+async fn any_certificate_is_accepted_only_if_a_setting_says_so() {
     let folder = CredentialFolder::new();
     let pem = folder.certificate("kube");
     let server = Scripted::start_tls(server_config(&pem, None), |_, _| answer(200, "{}").into()).await;

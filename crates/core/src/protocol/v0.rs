@@ -63,7 +63,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_owner_in_json_reads_back_whatever_its_texts_are_and_a_pod_is_meant_without_a_type(
+        fn an_owner_with_any_texts_reads_back_and_is_a_pod_without_a_type(
             namespace in ".{0,12}",
             labels in prop::collection::btree_map(".{0,8}", ".{0,8}", 0..5),
             kind in ".{0,8}",

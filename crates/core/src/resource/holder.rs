@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_service_account_counts_for_its_namespace_and_any_other_user_for_itself() {
+    fn a_service_account_counts_for_its_namespace_and_a_user_for_itself() {
         assert_eq!(Holder::user("system:serviceaccount:spark:submitter"), Holder::namespace("spark"));
         for name in ["jo", "system:serviceaccount:", "system:serviceaccounts:spark:x"] {
             assert_eq!(Holder::user(name), Holder::User(name.into()));

@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_have_4_kib_in_all_and_owners_that_were_accepted_before_are_read_back() {
+    fn labels_are_limited_to_4_kib_and_owners_accepted_before_are_read_back() {
         // A key of 317 bytes and a value of 63 are the longest that Kubernetes takes: 380.
         let key = |number: usize| format!("{}.{}/{number:0>63}", "a".repeat(63), vec!["b"; 95].join("."));
         let long: BTreeMap<String, String> = (0..11).map(|number| (key(number), "v".repeat(63))).collect();

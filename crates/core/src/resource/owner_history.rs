@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn an_absence_counts_from_the_first_sweep_that_missed_the_owner_and_ends_when_it_is_seen_or_unknown() {
+    fn an_absence_lasts_from_the_first_missed_sweep_until_seen_or_unknown() {
         let seen = OwnerHistory::default().present(at(1));
         let absent = seen.absent(at(2)).absent(at(3));
         assert_eq!((absent.seen_at, absent.absent_since), (Some(at(1)), Some(at(2))));
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_stays_finished_until_a_pod_is_at_work_again_or_the_owner_is_gone() {
+    fn an_owner_stays_finished_until_a_pod_runs_again_or_the_owner_is_gone() {
         let finished = OwnerHistory::default().finished(at(1)).unknown().finished(at(5));
         assert_eq!((finished.seen_at, finished.finished_since), (Some(at(1)), Some(at(1))));
         assert_eq!(finished.present(at(6)).finished_since, None);

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_moment_of_a_complete_watch_counts_and_is_new_until_it_is_remembered() {
+    fn the_last_moment_of_a_complete_watch_is_new_until_it_is_remembered() {
         let known = LastKnown::new(second(10));
         assert_eq!(known.note(&[watch(Some("demo"), Some(50))]), [scope(Some("demo"))]);
         known.remember([scope(Some("demo"))]);
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_label_keys_count_from_the_first_sweep_that_met_them_though_the_watch_is_complete() {
+    fn too_many_label_keys_count_from_the_first_sweep_that_met_them() {
         let known = LastKnown::new(second(10));
         let crowded = Presence::Unknown(Unknown::TooManyLabelKeys);
         let place = || [(OwnerKind::default(), "demo".to_owned())];

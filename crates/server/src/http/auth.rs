@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_request_counts_for_the_namespace_of_its_token_while_a_review_of_it_holds() {
+    async fn a_request_counts_for_its_tokens_namespace_while_the_review_is_valid() {
         let clock = Arc::new(ManualClock::new());
         let auth = by_name(&clock);
         for (token, holder) in [

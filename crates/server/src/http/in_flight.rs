@@ -163,7 +163,7 @@ mod tests {
     const PIPE_BYTES: usize = 64;
 
     #[tokio::test]
-    async fn a_transfer_is_in_flight_until_the_last_byte_of_its_answer_has_gone_to_the_socket() {
+    async fn a_transfer_is_in_flight_until_its_last_byte_has_gone_to_the_socket() {
         let in_flight = TaskTracker::new();
         let (mut client, server) = tokio::io::duplex(PIPE_BYTES);
         let occupation = Occupation::default();

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn an_eighth_of_the_connections_read_on_and_one_of_each_host_that_is_no_proxy() {
+    fn an_eighth_of_the_connections_linger_and_one_for_each_host_but_proxies() {
         let lingering = Lingering::of(32, LINGER);
         let first = lingering.enter(visitor(1, true)).unwrap();
         assert!(lingering.enter(visitor(1, true)).is_none());

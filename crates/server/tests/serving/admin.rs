@@ -248,7 +248,7 @@ async fn every_filter_leaves_out_what_it_does_not_mean() {
 }
 
 #[tokio::test]
-async fn thousands_are_listed_in_pages_without_duplicates_while_others_come_and_go() {
+async fn thousands_are_listed_in_pages_without_duplicates_amid_changes() {
     const STAY: usize = 5000;
     let clock = Arc::new(ManualClock::new());
     let (directory, _) = crate::expiry::directory_of(STAY, &clock).await;
@@ -288,7 +288,7 @@ async fn thousands_are_listed_in_pages_without_duplicates_while_others_come_and_
 }
 
 #[tokio::test]
-async fn one_resource_is_shown_with_everything_that_is_known_and_so_is_its_tombstone() {
+async fn a_resource_and_its_tombstone_are_shown_with_everything_known_of_them() {
     let server = Administered::start().await;
     let ticket = server.app.ticket(server.app.put("&ttl=2h", "jars").send().await.unwrap()).await;
     server.use_once(&ticket).await;
@@ -371,7 +371,7 @@ async fn a_sweep_that_was_asked_for_answers_when_it_is_done_with_what_it_did() {
 }
 
 #[tokio::test]
-async fn the_status_says_how_much_room_there_is_and_whether_owners_are_asked_for() {
+async fn the_status_tells_the_room_and_whether_owners_are_asked_for() {
     let mut options = Options { free_bytes: Some(5000), ..Options::default() };
     options.limits.capacity.max_total_size = Some(1000);
     let server = Administered::start_with(options).await;

@@ -57,7 +57,7 @@ async fn readiness(app: &TestApp) -> (u16, String) {
 }
 
 #[tokio::test]
-async fn an_earlier_ledger_serves_and_takes_uploads_and_its_sweeps_delete_nothing() {
+async fn an_earlier_ledger_serves_and_takes_uploads_and_sweeps_delete_nothing() {
     let restored = Restored::new().await;
     let app = restored.start().await;
     let (known, unknown) = (&restored.known, &restored.unknown);
@@ -111,7 +111,7 @@ async fn an_earlier_ledger_serves_and_takes_uploads_and_its_sweeps_delete_nothin
 }
 
 #[tokio::test]
-async fn a_copy_of_the_ledger_that_goes_on_with_the_same_store_deletes_nothing_once_the_other_one_has() {
+async fn a_copy_of_the_ledger_deletes_nothing_once_the_other_one_goes_on() {
     let app = TestApp::start().await;
     let first = app.ticket(app.put(TTL, "first").send().await.unwrap()).await;
     let stamp = app.data_dir().join("bundles/stamp");
@@ -187,7 +187,7 @@ async fn data_of_a_version_without_stamps_is_claimed_at_the_first_start() {
 }
 
 #[tokio::test]
-async fn a_copy_of_before_the_last_start_is_known_to_be_one_however_short_the_run_was() {
+async fn a_copy_from_before_the_last_start_is_recognised_after_a_short_run() {
     let app = TestApp::start().await;
     let used = app.stage("used").await;
     let (directory, clock) = app.end().await;
@@ -204,7 +204,7 @@ async fn a_copy_of_before_the_last_start_is_known_to_be_one_however_short_the_ru
 }
 
 #[tokio::test]
-async fn a_copy_that_is_outdated_is_behind_even_if_it_has_a_stamp_that_was_under_way() {
+async fn an_outdated_copy_is_behind_even_if_it_has_an_unfinished_stamp() {
     let app = TestApp::start().await;
     // The next stamp is in the ledger, and not in the store.
     app.faults.set(Step::StoreReplaceStamp, Fault::FailBefore);
@@ -296,7 +296,7 @@ async fn a_ledger_and_a_store_of_two_installations_are_refused_with_both_ids() {
 }
 
 #[tokio::test]
-async fn an_adopted_store_is_used_and_what_is_not_known_to_belong_together_deletes_nothing() {
+async fn an_adopted_store_is_used_and_deletes_nothing_without_its_own_ledger() {
     let [one, other] = [TestApp::start().await, TestApp::start().await];
     let (unknown, known) = (one.stage("one").await, one_that_ends(&other).await);
     let (one, clock) = one.end().await;
@@ -336,7 +336,7 @@ async fn one_that_ends(app: &TestApp) -> Ticket {
 }
 
 #[tokio::test]
-async fn stamps_that_the_store_did_not_take_leave_no_ledger_ahead_of_another_one() {
+async fn stamps_that_the_store_did_not_take_put_no_ledger_ahead_of_another() {
     let app = TestApp::start().await;
     app.ticket(app.put(TTL, "due").send().await.unwrap()).await;
     app.clock.advance(Duration::from_hours(2));

@@ -177,7 +177,7 @@ async fn a_delete_that_fails_at_any_step_is_finished_or_never_happened() {
 }
 
 #[tokio::test]
-async fn an_expiry_that_fails_at_any_step_is_finished_by_the_next_sweep_or_start() {
+async fn an_expiry_that_fails_at_any_step_ends_with_the_next_sweep_or_start() {
     for (step, fault, then) in cases(&DELETION) {
         let what = format!("{step:?} {fault:?} {then:?}");
         let app = TestApp::start().await;
@@ -220,7 +220,7 @@ async fn one_bundle_that_cannot_be_removed_keeps_no_other_from_expiring() {
 }
 
 #[tokio::test]
-async fn on_a_full_disk_the_reserve_is_given_up_for_deletions_only_and_renewed_by_the_sweep() {
+async fn a_full_disks_reserve_is_for_deletions_alone_and_the_sweep_renews_it() {
     for step in [Step::LedgerMarkDeleting, Step::LedgerMarkUsed] {
         let app = TestApp::start().await;
         let ticket = app.stage("jars").await;
@@ -314,7 +314,7 @@ async fn a_client_that_goes_away_in_the_middle_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_away_before_the_answer_leaves_a_whole_resource_or_nothing() {
+async fn a_client_that_leaves_before_the_answer_leaves_all_or_nothing() {
     let app = TestApp::start().await;
     for _ in 0..30 {
         let mut wire = Wire::connect(app.address).await;

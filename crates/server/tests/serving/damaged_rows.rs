@@ -91,7 +91,7 @@ async fn with_every_damage() -> (Administered, Ticket, Vec<(Ticket, &'static str
 }
 
 #[tokio::test]
-async fn whatever_is_in_a_row_the_server_starts_and_sweeps_and_serves_the_others() {
+async fn a_row_with_any_damage_stops_no_start_no_sweep_and_no_other_resource() {
     let (server, good, broken) = with_every_damage().await;
     let app = &server.app;
     assert_eq!(app.metric("unreadable_resources").await, broken.len().to_string());
@@ -189,7 +189,7 @@ async fn the_room_of_an_unreadable_row_is_free_as_soon_as_it_is_removed() {
 }
 
 #[tokio::test]
-async fn interrupted_deletions_of_damaged_rows_are_finished_and_their_tombstones_are_bounded() {
+async fn interrupted_deletions_of_damaged_rows_end_with_bounded_tombstones() {
     let app = TestApp::start().await;
     let good = app.stage("jars").await;
     for (column, value) in [
@@ -219,7 +219,7 @@ async fn interrupted_deletions_of_damaged_rows_are_finished_and_their_tombstones
 }
 
 #[tokio::test]
-async fn a_damaged_tombstone_is_gone_all_the_same_and_forgotten_like_the_others() {
+async fn a_damaged_tombstone_still_answers_gone_and_is_forgotten_like_others() {
     let server = Administered::start().await;
     let app = &server.app;
     let mut tickets = Vec::new();
@@ -375,7 +375,7 @@ async fn a_ttl_beyond_all_times_is_no_obstacle_to_a_download_or_a_sweep() {
 }
 
 #[tokio::test]
-async fn a_row_that_is_damaged_between_a_download_and_its_note_holds_up_no_sweep() {
+async fn a_row_damaged_between_a_download_and_its_note_holds_up_no_sweep() {
     let server = Administered::start().await;
     let app = &server.app;
     let (used, unused) = (app.stage("jars").await, app.stage("others").await);

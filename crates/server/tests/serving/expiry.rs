@@ -105,7 +105,7 @@ async fn the_ttl_ends_what_is_used_and_what_is_not() {
 }
 
 #[tokio::test]
-async fn the_earlier_of_ttl_and_unused_timeout_holds_and_is_what_the_ticket_says() {
+async fn the_earlier_of_ttl_and_unused_timeout_holds_and_is_in_the_ticket() {
     for (query, minutes, reason) in [
         ("&ttl=2h&unusedTimeout=10m", 10, "unused"),
         ("&ttl=10m&unusedTimeout=2h", 10, "ttl-reached"),
@@ -145,7 +145,7 @@ async fn status(app: &TestApp, ticket: &Ticket) -> u16 {
 }
 
 #[tokio::test]
-async fn a_download_in_flight_goes_on_when_its_resource_is_deleted_and_room_and_bytes_stay_until_its_end() {
+async fn a_download_outlives_its_resource_and_keeps_room_and_bytes_to_its_end() {
     let bundle = vec![7_u8; 30 << 20];
     for by_ttl in [false, true] {
         let app = TestApp::start().await;
@@ -172,7 +172,7 @@ async fn a_download_in_flight_goes_on_when_its_resource_is_deleted_and_room_and_
 }
 
 #[tokio::test]
-async fn a_download_that_goes_on_for_longer_than_the_wait_of_a_deletion_is_cut_off() {
+async fn a_download_that_lasts_longer_than_the_deletion_wait_is_cut_off() {
     let mut options = Options::default();
     options.limits.deletion_wait = Duration::from_millis(50);
     let app = TestApp::start_with(options).await;

@@ -19,7 +19,7 @@ async fn readiness(app: &TestApp) -> u16 {
 }
 
 #[tokio::test]
-async fn a_store_that_does_not_answer_is_told_with_when_to_try_again_and_before_the_body() {
+async fn a_store_that_does_not_answer_is_a_503_with_retry_before_the_body() {
     let app = TestApp::start().await;
     let ticket = app.stage("jars").await;
     let again = |response: &reqwest::Response| response.headers().get("retry-after").is_some();
@@ -78,7 +78,7 @@ async fn what_cannot_be_written_down_is_served_and_noted_later() {
 }
 
 #[tokio::test]
-async fn a_ledger_that_cannot_be_read_makes_the_server_unready_as_long_as_downloads_fail() {
+async fn an_unreadable_ledger_makes_the_server_unready_while_downloads_fail() {
     let app = TestApp::start().await;
     let ticket = app.stage("jars").await;
     app.faults.set(Step::LedgerFind, Fault::FailBefore);
@@ -109,7 +109,7 @@ async fn a_lock_of_another_process_on_the_ledger_is_told_and_passes() {
 }
 
 #[tokio::test]
-async fn a_read_only_disk_is_told_to_all_who_would_change_something_in_the_same_words() {
+async fn a_read_only_disk_is_told_in_the_same_words_to_every_change() {
     let server = Administered::start().await;
     let (kept, due) = (server.app.stage("jars").await, server.app.stage("others").await);
     server.use_once(&kept).await;
@@ -143,7 +143,7 @@ async fn a_read_only_disk_is_told_to_all_who_would_change_something_in_the_same_
 }
 
 #[tokio::test]
-async fn a_deletion_that_finds_no_room_to_be_written_down_is_a_507_and_deletes_nothing() {
+async fn a_deletion_without_room_for_its_record_is_a_507_and_deletes_nothing() {
     let app = TestApp::start().await;
     let ticket = app.stage("jars").await;
     app.faults.set(Step::LedgerMarkDeleting, Fault::Full);
@@ -177,7 +177,7 @@ async fn on_a_full_ledger_downloads_go_on_and_their_use_is_written_down_later() 
 }
 
 #[tokio::test]
-async fn an_upload_that_fills_the_disk_leaves_no_bytes_even_if_its_row_cannot_be_removed() {
+async fn an_upload_that_fills_the_disk_leaves_no_bytes_even_if_its_row_stays() {
     let app = TestApp::start().await;
     app.faults.set(Step::StoreCommit, Fault::Full);
     app.faults.set(Step::LedgerFinishDeletion, Fault::Full);

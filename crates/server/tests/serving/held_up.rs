@@ -47,7 +47,7 @@ async fn a_sweep_leaves_an_upload_alone_at_every_step() {
 
 /// The last step fails, done or not. While that is cleaned up, a sweep meets a row that is pending, or one that is ready.
 #[tokio::test]
-async fn a_sweep_beside_the_clean_up_of_an_upload_takes_nothing_that_is_complete() {
+async fn a_sweep_beside_the_clean_up_of_an_upload_takes_nothing_complete() {
     for store in stores() {
         for fault in [Fault::FailBefore, Fault::FailAfter, Fault::Full, Fault::Away] {
             for (step, side) in [
@@ -84,7 +84,7 @@ async fn a_sweep_beside_the_clean_up_of_an_upload_takes_nothing_that_is_complete
 
 /// It was begun here, so its bytes are no stray, also if the clean-up has failed.
 #[tokio::test]
-async fn an_upload_whose_clean_up_failed_is_removed_by_the_next_sweep_with_its_bytes() {
+async fn the_next_sweep_removes_an_upload_whose_clean_up_failed_and_its_bytes() {
     for store in stores() {
         for step in [Step::LedgerAbandon, Step::StoreAbort, Step::LedgerFinishAbandoned] {
             let what = format!("{store:?} {step:?}");
@@ -160,7 +160,7 @@ async fn an_upload_whose_row_was_damaged_is_aborted_by_its_handle() {
 }
 
 #[tokio::test]
-async fn an_upload_whose_row_is_damaged_before_it_is_complete_aborts_it_by_its_handle() {
+async fn an_upload_is_aborted_by_its_handle_if_its_row_is_damaged_meanwhile() {
     let (shared, server) = SharedData::with_server(&MEMORY).await;
     let stop = server.stopped_at(Step::LedgerComplete, Side::Before);
     let upload = server.uploads();
@@ -177,7 +177,7 @@ async fn an_upload_whose_row_is_damaged_before_it_is_complete_aborts_it_by_its_h
 }
 
 #[tokio::test]
-async fn a_sweep_that_is_held_up_while_it_gives_an_upload_up_takes_nothing_that_is_complete() {
+async fn a_sweep_held_up_while_it_gives_an_upload_up_takes_nothing_complete() {
     for step in [Step::LedgerAbandon, Step::StoreAbort, Step::LedgerFinishAbandoned] {
         for side in SIDES {
             let what = format!("{side:?} {step:?}");
@@ -201,7 +201,7 @@ async fn a_sweep_that_is_held_up_while_it_gives_an_upload_up_takes_nothing_that_
 }
 
 #[tokio::test]
-async fn a_release_that_is_held_up_is_finished_by_a_sweep_and_the_ticket_is_gone_at_once() {
+async fn a_held_up_release_makes_its_ticket_gone_at_once_and_a_sweep_ends_it() {
     for store in stores() {
         for step in [Step::LedgerMarkDeleting, Step::StoreDelete, Step::LedgerFinishDeletion] {
             for side in SIDES {
@@ -246,7 +246,7 @@ async fn a_deletion_that_the_ledger_refuses_leaves_the_resource_open() {
 
 /// The answer of the ledger is lost, and its row cannot be asked at once.
 #[tokio::test]
-async fn after_a_deletion_with_an_unknown_end_the_row_says_whether_there_are_downloads() {
+async fn the_row_decides_about_downloads_after_a_deletion_with_unknown_end() {
     for store in stores() {
         for fault in [Fault::FailBefore, Fault::FailAfter] {
             for asked in [None, Some(Step::LedgerFind)] {
@@ -280,7 +280,7 @@ async fn after_a_deletion_with_an_unknown_end_the_row_says_whether_there_are_dow
 }
 
 #[tokio::test]
-async fn a_download_that_is_held_up_while_its_resource_goes_is_told_that_it_is_gone() {
+async fn a_download_held_up_while_its_resource_goes_is_told_that_it_is_gone() {
     for store in stores() {
         for step in [Step::StoreOpen, Step::LedgerMarkUsed] {
             for side in SIDES {

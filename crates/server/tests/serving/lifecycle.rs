@@ -145,7 +145,7 @@ fn the_log_has_every_reason_for_which_a_sweep_deletes() {
 }
 
 #[tokio::test]
-async fn an_owner_that_is_missed_for_the_first_time_is_not_gone_yet_however_long_ago_the_last_sweep_was() {
+async fn an_owner_first_missed_is_not_gone_yet_even_long_after_the_last_sweep() {
     let watched = WatchedApp::start().await;
     let ticket = used_and_seen(&watched).await;
     watched.api.delete_pod("demo", "driver");
@@ -180,7 +180,7 @@ async fn an_owner_that_comes_back_within_the_grace_keeps_its_jars() {
 }
 
 #[tokio::test]
-async fn an_owner_that_was_seen_and_went_while_the_server_was_down_leaves_an_orphan() {
+async fn an_owner_that_was_seen_and_went_during_a_downtime_leaves_an_orphan() {
     let watched = WatchedApp::start().await;
     let ticket = used_and_seen(&watched).await;
     watched.api.delete_pod("demo", "driver");
@@ -191,7 +191,7 @@ async fn an_owner_that_was_seen_and_went_while_the_server_was_down_leaves_an_orp
 }
 
 #[tokio::test]
-async fn a_trial_download_three_minutes_before_the_owner_is_created_costs_nothing() {
+async fn a_trial_download_three_minutes_before_its_owner_costs_nothing() {
     let watched = WatchedApp::start().await;
     let ticket = watched.stage_demo().await;
     watched.until(&owner("app=demo"), Presence::Absent).await;
@@ -207,8 +207,7 @@ async fn a_trial_download_three_minutes_before_the_owner_is_created_costs_nothin
 }
 
 #[tokio::test]
-async fn what_was_tried_for_an_owner_that_never_comes_goes_after_the_unused_timeout_since_the_last_download()
-{
+async fn a_resource_used_for_an_owner_that_never_comes_goes_after_the_timeout() {
     let watched = WatchedApp::start().await;
     let ticket = watched.stage_demo().await;
     watched.until(&owner("app=demo"), Presence::Absent).await;
@@ -232,7 +231,7 @@ async fn finished_pods_count_as_there_for_the_retention() {
 }
 
 #[tokio::test]
-async fn a_pod_at_work_among_finished_ones_is_present_and_the_retention_counts_from_the_last_that_finished() {
+async fn a_running_pod_is_present_and_retention_counts_from_the_last_finished() {
     let watched = WatchedApp::start().await;
     let ticket = used_and_seen(&watched).await;
     watched.api.create_pod("demo", "executor", &DEMO);
@@ -287,7 +286,7 @@ async fn a_finished_pod_of_a_former_run_takes_nothing_from_the_unused_timeout() 
 }
 
 #[tokio::test]
-async fn an_owner_that_a_download_saw_stays_seen_though_a_sweep_before_it_did_not_see_it() {
+async fn an_owner_that_a_download_saw_stays_seen_after_a_sweep_that_missed_it() {
     let watched = WatchedApp::start().await;
     let ticket = watched.stage_demo().await;
     watched.until(&owner("app=demo"), Presence::Absent).await;

@@ -126,7 +126,7 @@ async fn a_body_without_a_length_may_take_what_room_there_is_and_no_more() {
 }
 
 #[tokio::test]
-async fn some_disk_space_stays_free_for_uploads_it_is_a_refusal_for_the_rest_no_matter() {
+async fn the_minimum_of_free_space_refuses_uploads_and_nothing_else() {
     let mut options = Options { free_bytes: Some(1000), ..Options::default() };
     options.limits.capacity.min_free_space = 900;
     let app = TestApp::start_with(options).await;
@@ -206,7 +206,7 @@ async fn more_connections_than_allowed_wait_until_one_is_idle() {
 }
 
 #[tokio::test]
-async fn a_disk_that_fills_up_in_the_middle_refuses_the_upload_and_keeps_nothing() {
+async fn a_disk_that_fills_up_meanwhile_refuses_the_upload_and_keeps_nothing() {
     let app = TestApp::start().await;
     for step in
         [Step::LedgerBegin, Step::StoreBegin, Step::StoreWrite, Step::StoreCommit, Step::LedgerComplete]

@@ -86,7 +86,7 @@ fn is_near((used, limit): (u64, u64)) -> bool {
 }
 
 #[tokio::test]
-async fn a_disk_that_others_fill_is_near_its_limit_before_an_upload_is_refused_and_full_when_one_is() {
+async fn a_disk_that_others_fill_is_near_its_limit_before_it_refuses_an_upload() {
     let mut options = Options { free_bytes: Some(100_000), ..Options::default() };
     options.limits.capacity.min_free_space = 60_000;
     let app = TestApp::start_with(options).await;

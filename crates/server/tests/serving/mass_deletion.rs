@@ -128,7 +128,7 @@ async fn directory_of(tenants: &[Tenant], clock: &ManualClock) -> Directory {
 }
 
 #[tokio::test]
-async fn what_vanishes_at_once_is_held_for_an_hour_and_then_goes_in_slices_each_read_afresh() {
+async fn what_vanishes_at_once_waits_an_hour_and_goes_in_slices_read_afresh() {
     let crowd = Crowd::of_one(211).await;
     crowd.lose(ETL, 0..137).await;
     assert_eq!(crowd.sweep_after(MINUTE).await, (0, 137));

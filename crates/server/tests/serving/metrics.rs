@@ -213,7 +213,7 @@ async fn v0_is_counted_as_v1_is() {
 }
 
 #[tokio::test]
-async fn an_upload_whose_client_leaves_before_the_answer_is_counted_as_what_it_is() {
+async fn an_upload_whose_client_leaves_early_is_counted_with_its_real_outcome() {
     let app = TestApp::start().await;
     let mut wire = Wire::connect(app.address).await;
     wire.send(upload_head("Content-Length: 4\r\n")).await;
@@ -302,7 +302,7 @@ async fn what_cannot_be_looked_up_is_left_out_and_the_rest_is_there() {
 }
 
 #[tokio::test]
-async fn a_scrape_shows_what_the_process_uses_under_the_names_of_other_programs() {
+async fn a_scrape_shows_what_the_process_uses_under_the_usual_names() {
     let app = TestApp::start().await;
     let scrape = Scrape::of(&app).await;
     let (now, value) = (Timestamp::now().as_second() as f64, |name: &str| scrape.samples[name]);

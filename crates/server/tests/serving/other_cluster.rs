@@ -113,7 +113,7 @@ async fn while_another_cluster_answers_nothing_goes_until_an_admin_accepts_it() 
 }
 
 #[tokio::test]
-async fn a_cluster_that_hides_its_uid_from_a_restarted_server_loses_nothing_until_the_check_is_given_up() {
+async fn a_cluster_that_hides_its_uid_loses_nothing_until_an_admin_gives_up() {
     let (server, owners, ticket) = settled(uid("open-one")).await;
     owners.are(Presence::Absent);
     owners.cluster_is(FORBIDDEN);
@@ -205,7 +205,7 @@ async fn a_cluster_that_changes_while_a_sweep_reads_deletes_nothing() {
 }
 
 #[tokio::test]
-async fn another_cluster_that_was_seen_is_not_forgotten_whatever_it_answers_then() {
+async fn another_cluster_that_was_seen_is_remembered_after_any_later_answer() {
     let (server, owners, ticket) = settled(uid("known-one")).await;
     owners.are(Presence::Absent);
     for answer in [uid("strange-one"), FORBIDDEN, no_answer(), MISSING, no_answer()] {
@@ -267,7 +267,7 @@ async fn a_cluster_that_comes_back_needs_no_admin() {
 }
 
 #[tokio::test]
-async fn the_gauge_of_another_cluster_ends_with_it_even_if_nothing_is_staged_any_more() {
+async fn the_gauge_of_another_cluster_ends_with_it_even_if_nothing_is_staged() {
     let (server, owners, ticket) = settled(uid("gauged")).await;
     owners.are(Presence::Absent);
     owners.cluster_is(uid("gauged-wrongly"));

@@ -58,7 +58,7 @@ async fn a_label_key_that_no_resource_needs_any_more_is_forgotten() {
 }
 
 #[tokio::test]
-async fn the_watches_of_a_kind_end_after_its_last_resource_and_begin_with_the_next() {
+async fn a_kinds_watches_end_after_its_last_resource_and_begin_with_the_next() {
     let watched = WatchedApp::start().await;
     let query = "namespace=demo&kind=Deployment&name=server";
     let pods = watched.stage_demo().await;
@@ -134,7 +134,7 @@ async fn a_namespace_has_room_for_so_many_label_keys_and_no_more() {
 }
 
 #[tokio::test]
-async fn a_resource_whose_label_keys_are_too_many_stays_until_there_is_room_for_them() {
+async fn a_resource_with_too_many_label_keys_stays_until_they_have_room() {
     let watched = WatchedApp::start().await;
     let ticket = watched.stage(TEAM).await;
     watched.fetch(&ticket).await;

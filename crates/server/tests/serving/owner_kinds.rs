@@ -67,7 +67,7 @@ async fn a_kind_that_is_not_in_namespaces_is_refused() {
 }
 
 #[tokio::test]
-async fn a_kind_that_the_server_may_not_look_at_is_refused_at_its_first_use_until_it_may() {
+async fn a_kind_that_the_server_may_not_watch_is_refused_until_it_may() {
     let api = FakeApiServer::start();
     api.define(CONFIG_MAP);
     let watched = WatchedApp::start_on(api, Watching::default()).await;
@@ -108,7 +108,7 @@ async fn an_api_server_that_cannot_be_asked_is_no_reason_to_refuse() {
 }
 
 #[tokio::test]
-async fn other_namespaces_than_those_of_the_server_are_refused_and_never_looked_at() {
+async fn namespaces_that_are_not_the_servers_are_refused_and_never_watched() {
     let api = FakeApiServer::start();
     api.revoke_all(CLOAKROOM_USER);
     for namespace in ["demo", "etl"] {
@@ -140,7 +140,7 @@ async fn other_namespaces_than_those_of_the_server_are_refused_and_never_looked_
 }
 
 #[tokio::test]
-async fn a_kind_whose_definition_is_removed_keeps_what_is_staged_and_takes_nothing_new() {
+async fn a_kind_without_its_definition_keeps_what_is_staged_and_takes_no_more() {
     let watched = WatchedApp::start().await;
     let name = SPARK_APPLICATION.as_owner();
     let query = query("demo", &name);

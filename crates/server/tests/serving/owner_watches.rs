@@ -93,7 +93,7 @@ async fn while_the_api_server_is_down_for_an_hour_nothing_goes() {
 }
 
 #[tokio::test]
-async fn an_api_server_that_was_away_is_listed_anew_because_it_may_know_less_than_before() {
+async fn an_api_server_that_was_away_is_listed_anew_in_case_it_knows_less() {
     let watched = WatchedApp::start().await;
     watched.stage_demo().await;
     watched.until_watches(WatchState::Ready).await;
@@ -207,7 +207,7 @@ async fn an_api_server_that_does_not_answer_costs_nothing() {
 }
 
 #[tokio::test]
-async fn watches_that_end_are_cut_or_have_expired_are_taken_up_again_with_what_was_missed() {
+async fn interrupted_or_expired_watches_resume_with_what_was_missed() {
     let interrupt: [fn(&FakeApiServer); 4] = [
         FakeApiServer::end_watches,
         FakeApiServer::cut_watches,
@@ -266,7 +266,7 @@ async fn a_410_on_every_watch_makes_lists_with_growing_pauses() {
 }
 
 #[tokio::test]
-async fn a_list_that_is_empty_by_mistake_costs_nothing_once_a_fresh_read_knows_better() {
+async fn a_list_that_is_empty_by_mistake_costs_nothing_after_a_fresh_read() {
     let two = Two::start().await;
     let watched = &two.watched;
     watched.api.fail(Verb::List, Fault::Empty);
@@ -368,7 +368,7 @@ async fn two_bundles_of_one_owner_cost_one_fresh_read() {
 }
 
 #[tokio::test]
-async fn a_new_label_key_lists_anew_and_nothing_of_the_new_owner_goes_meanwhile() {
+async fn a_new_label_key_lists_anew_and_its_owner_loses_nothing_meanwhile() {
     let two = Two::start().await;
     let watched = &two.watched;
     watched.api.create_pod("demo", "waiting", &[("team", "etl")]);
@@ -394,7 +394,7 @@ async fn a_new_label_key_lists_anew_and_nothing_of_the_new_owner_goes_meanwhile(
 }
 
 #[tokio::test]
-async fn a_failing_watch_of_unfinished_pods_leaves_open_only_whether_pods_are_at_work() {
+async fn a_failing_watch_of_unfinished_pods_hides_only_which_pods_still_run() {
     let two = Two::start().await;
     let watched = &two.watched;
     watched.api.finish_pod("demo", "doomed");

@@ -129,7 +129,7 @@ async fn interrupted_deletions_are_finished_by_a_start_and_answer_as_gone() {
 }
 
 #[tokio::test]
-async fn bytes_that_no_row_knows_are_removed_with_a_word_in_the_log_unless_they_are_a_whole_bundle() {
+async fn bytes_without_a_row_are_removed_and_logged_unless_they_are_a_bundle() {
     let remains = Remains::new().await;
     let [arriving, whole] = [(); 2].map(|()| ResourceId::generate(&mut rand::rng()));
     remains.incoming_bytes(arriving).await;

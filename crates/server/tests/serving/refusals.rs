@@ -298,7 +298,7 @@ async fn a_body_that_ends_early_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_request_that_two_readers_could_understand_in_two_ways_is_refused_before_anything_is_done() {
+async fn an_ambiguous_request_is_refused_before_anything_is_done() {
     let app = TestApp::start().await;
     let line = "PUT /api/v1/resources/a?namespace=demo&label=app=x HTTP/1.1\r\n";
     let length = "Content-Length: 4\r\n\r\njars";

@@ -233,7 +233,7 @@ async fn a_client_that_waits_gets_the_refusal_and_the_end_at_once() {
 }
 
 #[tokio::test]
-async fn a_refused_client_that_stops_in_the_middle_of_its_body_is_not_waited_for() {
+async fn a_refused_client_that_stops_inside_its_body_is_not_waited_for() {
     let app = impatient().await;
     let mut wire = Wire::connect(app.address).await;
     wire.send("PUT /api/v1/resources/a HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\njars").await;

@@ -221,7 +221,7 @@ async fn who_may_create_pods_in_the_owners_namespace_may_stage_for_it() {
 }
 
 #[tokio::test]
-async fn a_token_that_the_cluster_does_not_know_is_refused_before_anything_else() {
+async fn a_token_unknown_to_the_cluster_is_refused_before_anything_else() {
     let guarded = guarded().await;
     for token in [None, Some("another-token"), Some(&TOKEN[1..])] {
         for response in [
@@ -360,7 +360,7 @@ async fn begun_v0(app: &TestApp) -> Wire {
 }
 
 #[tokio::test]
-async fn what_comes_before_its_owner_counts_for_the_user_until_the_owner_is_known() {
+async fn an_upload_counts_for_its_user_until_its_owner_is_known() {
     let mut options = Options::default();
     (options.limits.max_concurrent_uploads, options.limits.share) = (8, Some("25%".parse().unwrap()));
     let guarded = guarded_by(PATIENT, options, true).await;

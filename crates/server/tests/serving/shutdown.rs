@@ -117,7 +117,7 @@ async fn requests_that_keep_coming_do_not_keep_the_server() {
 }
 
 #[tokio::test]
-async fn what_is_asked_meanwhile_is_told_to_come_again_on_new_connections_and_old_ones() {
+async fn requests_during_a_stop_are_told_to_come_again_on_any_connection() {
     let mut app = TestApp::start().await;
     let ticket = app.stage("jars").await;
     let in_flight = half_an_upload(app.address, app.data_dir()).await;

@@ -46,7 +46,7 @@ async fn a_ttl_ends_while_a_sweep_waits_for_the_api_server() {
 }
 
 #[tokio::test]
-async fn a_sweep_ends_after_an_interval_though_owners_are_not_read_and_takes_turns_by_namespace() {
+async fn a_sweep_of_silent_owners_ends_in_time_and_takes_turns_by_namespace() {
     let (app, owners) = scripted(Presence::Absent, Duration::from_millis(500)).await;
     for number in 0..40 {
         stage_for(&app, "many", &format!("driver-{number}"), "").await;
@@ -75,7 +75,7 @@ async fn until_kept(app: &TestApp) -> BTreeMap<KeepReason, u64> {
 }
 
 #[tokio::test]
-async fn a_fresh_read_keeps_what_is_older_than_max_unused_and_lets_it_go_if_it_fails_too() {
+async fn a_fresh_read_keeps_what_is_older_than_max_unused_unless_it_fails_too() {
     let (app, owners) = scripted(Presence::Unknown(Unknown::Forbidden), Duration::from_hours(24)).await;
     stage_for(&app, "demo", "driver", "").await;
     owners.fresh_is(&owner("driver"), Presence::Present);

@@ -40,7 +40,7 @@ async fn the_bare_address_says_in_a_browser_what_the_server_is() {
 }
 
 #[tokio::test]
-async fn a_client_can_ask_by_which_addresses_the_server_is_reached_and_what_uploads_need() {
+async fn a_client_can_ask_for_the_servers_addresses_and_what_uploads_need() {
     let mut options = Options::default();
     options.settings.public_url = Some("https://jars.example.com/".parse().unwrap());
     options.settings.internal_url = Some("http://cloakroom.staging.svc:10000".parse().unwrap());

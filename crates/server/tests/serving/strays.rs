@@ -75,7 +75,7 @@ async fn sweeps(app: &TestApp) {
 }
 
 #[tokio::test]
-async fn bundles_of_a_lost_ledger_stay_for_the_stray_age_and_are_served_again_by_their_ledger() {
+async fn bundles_stay_for_the_stray_age_and_are_served_if_their_ledger_returns() {
     let lost = Lost::new(5).await;
     let app = lost.start().await;
     lost.clock.advance(STRAY_AGE - Duration::from_secs(1));
@@ -98,7 +98,7 @@ async fn bundles_of_a_lost_ledger_stay_for_the_stray_age_and_are_served_again_by
 }
 
 #[tokio::test]
-async fn a_stray_goes_once_this_ledger_has_known_it_for_long_and_the_file_is_as_old() {
+async fn a_stray_goes_once_the_ledger_has_known_it_long_and_its_file_is_old() {
     let lost = Lost::new(2).await;
     let [old, young] = [&lost.tickets[0], &lost.tickets[1]];
     lost.date(old, Duration::ZERO);

@@ -125,7 +125,7 @@ async fn a_clock_that_steps_by_a_day_ends_no_grace_early_and_holds_none_up() {
 }
 
 #[tokio::test]
-async fn a_clock_that_steps_back_and_forth_with_every_sweep_ends_no_grace_early() {
+async fn a_clock_that_jumps_to_and_fro_with_every_sweep_ends_no_grace_early() {
     let it = Scripted::start().await;
     it.used_by("driver").await;
     let mut minutes = 0;
@@ -175,7 +175,7 @@ async fn a_clock_that_was_set_while_the_server_was_down_never_deletes_early() {
 }
 
 #[tokio::test]
-async fn an_end_between_any_two_steps_of_a_sweep_loses_nothing_and_leaves_nothing() {
+async fn a_sweep_cut_off_between_any_two_steps_loses_and_leaves_nothing() {
     for step in READS.into_iter().chain(WRITES).chain([Step::StoreDelete]) {
         for fault in [Fault::FailBefore, Fault::FailAfter, Fault::Full, Fault::FullButForTheReserve] {
             for restarts in [false, true] {
@@ -228,7 +228,7 @@ async fn an_absence_from_before_a_restart_does_not_count() {
 }
 
 #[tokio::test]
-async fn an_observation_that_was_written_although_its_answer_got_lost_counts_as_unknown_later() {
+async fn an_observation_whose_answer_was_lost_counts_as_unknown_later() {
     let it = Scripted::start().await;
     it.used_by("driver").await;
     it.expired_after(SECOND).await;
@@ -280,7 +280,7 @@ async fn a_full_disk_gives_up_its_reserve_for_what_sweeps_write_down() {
 }
 
 #[tokio::test]
-async fn a_ledger_that_cannot_be_written_deletes_nothing_and_serves_what_was_used_before() {
+async fn an_unwritable_ledger_deletes_nothing_and_serves_what_was_used_before() {
     let it = Scripted::start().await;
     let orphan = it.used_by("driver").await;
     it.expired_after(SECOND).await;
@@ -375,7 +375,7 @@ async fn a_silent_api_server_holds_a_sweep_up_for_a_few_reads_only() {
 }
 
 #[tokio::test]
-async fn a_sweep_goes_on_after_failures_of_single_bundles_and_leaves_the_rest_after_ten_in_a_row() {
+async fn a_sweep_goes_on_after_single_failures_and_stops_after_ten_in_a_row() {
     for (due, is_ok, left) in [(9, 1.0, 0), (40, 0.0, 1)] {
         let app = TestApp::start().await;
         for _ in 0..due {

@@ -172,7 +172,7 @@ async fn a_handshake_that_does_not_end_does_not_hold_up_the_shutdown() {
 }
 
 #[tokio::test]
-async fn a_certificate_that_changes_is_shown_to_new_connections_and_old_ones_go_on() {
+async fn a_changed_certificate_is_for_new_connections_and_old_ones_go_on() {
     let secure = secure().await;
     let other = tempfile::tempdir().unwrap();
     let next = signed_by_ca(other.path(), &NAMES);

@@ -29,7 +29,7 @@ async fn a_tombstone_has_kind_namespace_size_reason_and_times_and_nothing_else()
 }
 
 #[tokio::test]
-async fn beyond_twice_max_resources_the_oldest_tombstones_of_the_largest_namespace_go_first() {
+async fn too_many_tombstones_go_oldest_first_from_the_largest_namespace() {
     let mut options = Options::default();
     options.limits.max_resources = 2;
     let app = TestApp::start_with(options).await;

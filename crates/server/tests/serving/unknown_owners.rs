@@ -71,7 +71,7 @@ async fn an_outage_deletes_nothing_of_a_driver_that_still_waits_for_max_unused()
 }
 
 #[tokio::test]
-async fn the_time_counts_from_the_last_moment_when_owners_were_known_though_no_sweep_saw_it() {
+async fn the_time_counts_from_when_owners_were_last_known_without_any_sweep() {
     let (watched, ticket) = waiting_driver().await;
     fail(&watched).await;
     watched.sweep_after(3 * DAY).await;
@@ -83,7 +83,7 @@ async fn the_time_counts_from_the_last_moment_when_owners_were_known_though_no_s
 }
 
 #[tokio::test]
-async fn each_start_counts_if_a_server_on_this_ledger_once_knew_owners_of_the_kind() {
+async fn each_start_counts_if_the_ledger_once_knew_owners_of_the_kind() {
     let (mut watched, ticket) = waiting_driver().await;
     for _ in 0..3 {
         watched = restart_blind(watched).await;
@@ -106,7 +106,7 @@ async fn no_start_counts_if_owners_of_the_kind_could_never_be_known() {
 }
 
 #[tokio::test]
-async fn a_kind_that_could_not_be_written_down_is_written_down_by_the_next_sweep() {
+async fn the_next_sweep_writes_down_a_kind_that_could_not_be_written_before() {
     let watched = WatchedApp::start().await;
     let ticket = watched.stage_demo().await;
     watched.api.create_pod("demo", "driver", &[("app", "demo")]);

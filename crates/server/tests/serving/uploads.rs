@@ -310,7 +310,7 @@ async fn an_owner_is_kept_as_it_was_named() {
 }
 
 #[tokio::test]
-async fn what_was_deleted_is_gone_with_reason_and_time_until_its_tombstone_is_forgotten() {
+async fn a_deleted_resource_is_gone_with_reason_and_time_until_forgotten() {
     let app = TestApp::start().await;
     let ticket = app.stage("jars").await;
     app.clock.advance(Duration::from_mins(3));

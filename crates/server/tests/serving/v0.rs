@@ -106,7 +106,7 @@ async fn a_form_for_an_owner_without_memory_is_refused() {
 }
 
 #[tokio::test]
-async fn the_parts_may_come_in_either_order_and_the_path_with_or_without_a_slash() {
+async fn the_parts_may_come_in_any_order_and_the_path_may_end_with_a_slash() {
     let app = TestApp::start().await;
     let parts = [resources(b"jars"), owner(OWNER)];
     let reversed = [parts[1].clone(), parts[0].clone()];
@@ -247,7 +247,7 @@ async fn a_form_that_is_not_the_protocols_is_refused_and_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_body_that_ends_before_its_closing_boundary_is_refused_and_leaves_nothing() {
+async fn a_body_without_its_closing_boundary_is_refused_and_leaves_nothing() {
     let app = TestApp::start().await;
     let whole = form(&[resources(b"jars"), owner(OWNER)]);
     let closing = whole.len() - format!("--{BOUNDARY}--\r\n").len();

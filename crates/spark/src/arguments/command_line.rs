@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn an_invalid_command_line_is_refused_with_the_option_that_was_probably_meant() {
+    fn the_refusal_of_an_invalid_command_line_suggests_the_option_meant() {
         let text = |line: &[&str]| parse(line).err().map(|error| error.to_string());
         assert_eq!(
             text(&["--driver-memroy=2g", "x.jar"]).unwrap(),

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn options_win_over_conf_over_the_properties_file_over_defaults_over_the_environment() {
+    fn options_conf_file_defaults_and_environment_win_in_this_order() {
         let files = [
             ("app.conf", "spark.executor.memory 3g\nspark.x file\nspark.y file\nspark.z file"),
             ("spark-defaults.conf", "spark.z defaults\nspark.w defaults"),
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn the_variables_of_other_commands_name_the_staging_server_unless_they_are_empty() {
+    fn variables_of_other_commands_name_the_staging_server_unless_empty() {
         let server = ("CLOAKROOM_SERVER", "https://h");
         let (token, ca) = (("CLOAKROOM_UPLOAD_TOKEN_FILE", "t"), ("CLOAKROOM_CA_FILE", "ca.pem"));
         let all = settings(&[], &[], &[server, token, ca]).conf;

@@ -125,7 +125,7 @@ fn no_executors_at_first_are_fine_where_they_are_allocated_dynamically() {
 }
 
 #[test]
-fn a_file_that_is_neither_called_as_a_script_nor_a_jar_is_told_with_what_is_taken() {
+fn a_file_named_neither_as_script_nor_as_jar_is_refused_with_a_reason() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["main.PY", "main.ipynb", "main"] {
         let path = folder.path().join(name);

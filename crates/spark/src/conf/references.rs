@@ -192,8 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_spark_reads_as_they_are_keep_their_references_and_the_driver_gets_all_as_they_were_written()
-    {
+    fn keys_that_spark_reads_raw_keep_references_and_the_driver_gets_all_raw() {
         let mut conf = SparkConf::default();
         let written = [(keys::APP_NAME.name(), "${env:TAG}"), (keys::CONTAINER_IMAGE.name(), "${env:TAG}")];
         for (key, value) in written {

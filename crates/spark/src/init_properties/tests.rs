@@ -83,7 +83,7 @@ fn a_ticket_needs_both_halves_and_a_server() {
 }
 
 #[test]
-fn remote_entries_that_cannot_be_fetched_are_refused_by_name_with_the_way_out() {
+fn remote_entries_that_cannot_be_fetched_are_named_with_a_way_out() {
     let cases = [
         ("local:///opt/a.jar", "`local:///opt/a.jar` is in the image already"),
         ("/opt/a.jar", "`/opt/a.jar` is a path of the submitting machine"),
@@ -106,7 +106,7 @@ fn remote_entries_that_cannot_be_fetched_are_refused_by_name_with_the_way_out() 
 }
 
 #[test]
-fn a_java_trust_store_is_refused_with_the_line_that_converts_it_and_without_its_password() {
+fn a_java_trust_store_is_refused_with_its_conversion_and_no_password() {
     let message = refusal(&format!(
         "{TLS}.enabled=true\n{TLS}.trustStore=/mnt/trust.jks\n{TLS}.trustStoreType=JKS\n\
          {TLS}.trustStorePassword=pw42"

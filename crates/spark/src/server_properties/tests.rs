@@ -109,7 +109,7 @@ fn tls_needs_key_and_certificate_and_no_key_store_beside_them() {
 }
 
 #[test]
-fn a_java_key_store_is_refused_with_the_lines_that_convert_it_and_without_its_password() {
+fn a_java_key_store_is_refused_with_its_conversion_and_no_password() {
     let message = refusal(&format!(
         "{TLS}.enabled=true\n{TLS}.keyStore=file:///mnt/store.jks\n{TLS}.keyStoreType=JKS\n\
          {TLS}.keyStorePassword=pw42\n{TLS}.keyPassword=pw42\n"

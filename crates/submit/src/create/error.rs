@@ -277,7 +277,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_service_account_is_told_with_its_setting_and_how_to_create_it() {
+    fn a_missing_service_account_is_told_with_its_setting_and_a_command() {
         const KEY: &str = "spark.kubernetes.authenticate.driver.serviceAccountName";
         let advice = |account: &str, why: &str| {
             let looked_up = format!("error looking up service account spark/{account}: {why}");

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn an_option_that_names_files_sets_a_key_that_is_decided_but_for_the_properties_file() {
+    fn every_option_for_files_but_properties_file_sets_a_decided_key() {
         for spec in &OPTIONS {
             let key = match spec.purpose {
                 Purpose::Setting(key) | Purpose::Conf(key) | Purpose::Dependencies(key) => key,

@@ -12,7 +12,7 @@ fn planned() -> Submission {
 }
 
 #[tokio::test]
-async fn an_account_that_may_not_create_pods_is_warned_of_before_anything_is_made() {
+async fn an_account_that_may_not_create_pods_is_warned_of_before_any_object() {
     let server = start();
     let submitter = Submitter::new(&server);
     submitter.create(&planned()).await.unwrap();

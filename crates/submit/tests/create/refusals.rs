@@ -127,7 +127,7 @@ async fn a_quota_is_not_taken_for_a_missing_right() {
 }
 
 #[tokio::test]
-async fn the_namespace_of_the_context_is_hinted_at_where_the_default_one_is_forbidden() {
+async fn the_contexts_namespace_is_suggested_where_the_default_is_forbidden() {
     let server = start();
     server.know_token("of-ann", "ann", &[]);
     let kubeconfig = cloakroom_testing::cluster::kubeconfig(server.ca(), server.address(), "of-ann");

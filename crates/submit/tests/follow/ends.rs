@@ -23,7 +23,7 @@ async fn a_name_cannot_pass_for_the_drivers_exit_code() {
 
 /// As the kubelet leaves a pod that it evicts.
 #[tokio::test]
-async fn an_eviction_without_container_statuses_is_judged_by_the_last_known_ones() {
+async fn an_eviction_without_container_statuses_is_judged_by_the_last_known() {
     let followed = Followed::start().await;
     followed.run();
     followed.said("container state: running", 1).await;

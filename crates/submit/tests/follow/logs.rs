@@ -20,7 +20,7 @@ async fn said(code: i32, log: Option<&str>) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_end_of_a_failed_drivers_log_is_shown_behind_what_is_said_of_the_failure() {
+async fn the_end_of_a_failed_drivers_log_is_shown_after_the_failure() {
     let log: String = (1..=30).map(|number| format!("line {number}\n")).collect();
     let lines = said(3, Some(&format!("{log}\tpod name: other-driver\nexit code: 0\n"))).await;
     let [.., failed, place, block] = &lines[..] else { panic!("{lines:#?}") };

@@ -10,7 +10,7 @@ use crate::{Rule, rules};
 
 pub const RULES: &[Rule<LedgerData>] = rules!(
     what_is_stored_and_what_is_promised_count_together,
-    what_does_not_fit_changes_nothing_and_the_first_that_has_too_little_is_told,
+    a_charge_that_does_not_fit_changes_nothing_and_the_first_is_told,
     an_upload_is_charged_anew_in_place_of_what_it_was,
     an_upload_that_ends_gives_its_room_back,
     a_deletion_gives_its_room_back_once,
@@ -76,7 +76,7 @@ async fn what_is_stored_and_what_is_promised_count_together(data: &LedgerData) {
     assert_eq!(ledger.ready.taken().stored_bytes, 50);
 }
 
-async fn what_does_not_fit_changes_nothing_and_the_first_that_has_too_little_is_told(data: &LedgerData) {
+async fn a_charge_that_does_not_fit_changes_nothing_and_the_first_is_told(data: &LedgerData) {
     let ledger = open(data).await;
     let charges = [
         Charge { account: Account::Resources, amount: 1, limit: Some(1) },

@@ -19,7 +19,7 @@ pub const RULES: &[Rule<StoreData>] = rules!(
     what_was_committed_reads_back_whole_and_in_parts,
     many_small_and_some_large_writes_are_one_blob,
     an_empty_blob_is_a_blob,
-    aborting_takes_what_is_arriving_and_what_is_committed_and_nothing_is_success,
+    aborting_removes_arriving_and_committed_bytes_and_may_find_nothing,
     an_aborted_upload_can_not_be_committed,
     a_handle_is_another_one_for_each_upload,
     deleting_takes_what_is_committed_and_nothing_is_success,
@@ -121,7 +121,7 @@ async fn an_empty_blob_is_a_blob(store: &StoreData) {
     assert_eq!(all_keys(store).await, BTreeSet::from([key]));
 }
 
-async fn aborting_takes_what_is_arriving_and_what_is_committed_and_nothing_is_success(store: &StoreData) {
+async fn aborting_removes_arriving_and_committed_bytes_and_may_find_nothing(store: &StoreData) {
     let [nothing, arriving, committed] = [new_key(), new_key(), new_key()];
     let Begun { mut writer, handle } = store.begin(arriving, Some(4), &Client::Server).await.unwrap();
     writer.write(Bytes::from_static(b"half")).await.unwrap();

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_of_a_killed_run_is_taken_over_and_a_file_that_was_removed_is_not() {
+    fn the_lock_file_of_a_killed_run_is_taken_over_and_a_removed_one_is_not() {
         let (outer, folder) = folder();
         let path = outer.path().join("lock");
         std::fs::write(&path, "").unwrap();

@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_of_something_else_than_a_bundle_is_refused_unless_a_flag_names_the_server() {
+    fn a_url_that_is_not_of_a_bundle_is_refused_unless_a_flag_names_a_server() {
         for url in ["https://h/", "https://h/api/v1/resources/4c1a3c44", "h", ""] {
             let ticket = format!(r#"{{"resourceId":"{ID}","resourceSecret":"s3cret","url":"{url}"}}"#);
             for fallback in [None, Some("http://environment")] {

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receipt_of_something_else_or_with_names_that_leave_the_folder_is_none() {
+    fn a_receipt_of_another_source_or_with_outside_names_is_ignored() {
         let outer = tempfile::tempdir().unwrap();
         let folder = Folder::at(outer.path()).unwrap();
         assert_eq!(Receipt::read(&folder, "key"), None);

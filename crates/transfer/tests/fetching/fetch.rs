@@ -109,7 +109,7 @@ async fn what_a_crashed_run_left_is_no_obstacle() {
 }
 
 #[tokio::test]
-async fn one_name_from_a_bundle_and_from_the_web_is_refused_before_anything_is_placed() {
+async fn one_name_from_bundle_and_web_is_refused_before_anything_is_placed() {
     let file = ServedFile::new(tgz(&[("a.jar", b"a"), ("b.jar", b"b")]), "a");
     let server = Scripted::start(move |_, request| {
         if request.target.starts_with("/api/") {

@@ -31,7 +31,7 @@ async fn a_download_that_is_cut_goes_on_where_it_stopped() {
 }
 
 #[tokio::test]
-async fn a_resource_that_the_server_forgets_during_its_download_is_told_from_one_that_it_never_had() {
+async fn a_resource_forgotten_during_its_download_is_told_from_an_unknown_one() {
     let (bytes, _) = bundle();
     let file = ServedFile::new(bytes, "a");
     let server = Scripted::start(move |number, request| match number {
@@ -108,7 +108,7 @@ async fn a_range_that_is_refused_means_to_start_over() {
 }
 
 #[tokio::test]
-async fn bytes_with_another_digest_than_announced_are_refused_and_nothing_stays() {
+async fn bytes_with_a_digest_that_differs_are_refused_and_nothing_stays() {
     let (bytes, _) = bundle();
     let announced = cloakroom_core::protocol::digest::format(&[7; 32]);
     let server =

@@ -36,7 +36,7 @@ async fn fetch_two(pod: &Pod, jars: Files<'_>, files: Files<'_>, files_dir: &str
 }
 
 #[tokio::test]
-async fn a_file_of_one_source_that_is_a_folder_of_another_is_refused_before_anything_is_placed() {
+async fn a_file_that_another_source_has_as_a_folder_is_refused_before_placing() {
     let (file, inside): (Files<'_>, Files<'_>) = (&[("a", b"x")], &[("a/b/c", b"y")]);
     for (jars, files, what) in [
         (file, inside, format!("the staged jars (resource {ID}) brings the file ")),
@@ -82,7 +82,7 @@ async fn links_that_were_planted_under_fetchs_own_names_are_not_followed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_folder_that_becomes_a_link_during_the_download_leads_no_file_elsewhere() {
+async fn a_folder_that_becomes_a_link_meanwhile_leads_no_file_elsewhere() {
     let hidden = format!("jars/.cloakroom-{ID}");
     for (victim, is_refused) in [("jars", false), (&*hidden, false), (&*format!("{hidden}/d"), true)] {
         let pod = Pod::new();
@@ -173,7 +173,7 @@ async fn two_runs_at_the_same_time_both_succeed_and_fetch_once() {
 }
 
 #[tokio::test]
-async fn a_run_that_waits_for_another_one_in_vain_says_so_and_leaves_its_files_alone() {
+async fn a_run_that_waits_for_another_in_vain_says_so_and_leaves_its_files() {
     let server = Scripted::start(|_, _| Answer::new(500, "").into()).await;
     let mut pod = Pod::new();
     pod.options.timeout = Duration::from_millis(300);

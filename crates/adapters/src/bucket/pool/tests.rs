@@ -115,7 +115,7 @@ async fn slow_downloads_of_a_client_with_more_than_its_share_give_way() {
 }
 
 #[tokio::test]
-async fn a_part_that_is_larger_than_an_equal_share_is_not_kept_out_by_slow_downloads() {
+async fn slow_downloads_do_not_keep_out_a_part_larger_than_an_equal_share() {
     let pool = Pool::with_patience(12 * DOWNLOAD, NONE);
     let downloads = [1, 2].map(|client| [1, 2, 3, 4].map(|_| client)).concat();
     let held: Vec<_> = downloads

@@ -66,7 +66,7 @@ fn assert_stays(life: &Life, presence: Presence, why: KeepReason) {
 }
 
 #[test]
-fn an_unused_resource_goes_after_its_timeout_if_its_owner_is_absent_or_not_asked_for() {
+fn an_unused_resource_goes_in_time_if_its_owner_is_absent_or_not_asked() {
     let reason = DeletionReason::Unused;
     let unused = life(None, OwnerHistory::default());
     assert_goes(&unused, Presence::NotAsked, &policy(), KeepReason::NotUsedYet, 1000, reason);
@@ -75,7 +75,7 @@ fn an_unused_resource_goes_after_its_timeout_if_its_owner_is_absent_or_not_asked
 }
 
 #[test]
-fn a_driver_that_is_replaced_after_the_unused_timeout_has_the_grace_to_come_back() {
+fn a_driver_that_is_replaced_after_the_unused_timeout_has_the_grace() {
     let absent = life(None, OwnerHistory { absent_since: Some(at(2000)), ..seen() });
     assert_goes(&absent, Presence::Absent, &policy(), KeepReason::NotUsedYet, 2060, DeletionReason::Unused);
     let missed_only_now = decide(&life(None, seen()), Presence::Absent, &Readings::at(at(3000)), &policy());
@@ -88,7 +88,7 @@ fn a_driver_that_waits_for_a_node_keeps_its_jars() {
 }
 
 #[test]
-fn an_orphan_goes_after_the_grace_since_its_owner_was_missed_and_since_it_was_used() {
+fn an_orphan_goes_once_the_grace_is_over_since_the_miss_and_the_last_use() {
     let absent = OwnerHistory { absent_since: Some(at(100)), ..seen() };
     let reason = DeletionReason::Orphaned;
     assert_goes(&life(Some(50), absent), Presence::Absent, &policy(), KeepReason::OwnerGone, 160, reason);
@@ -103,7 +103,7 @@ fn an_owner_that_was_missed_only_now_is_not_gone_yet_whatever_the_grace() {
 }
 
 #[test]
-fn a_resource_that_was_used_before_its_owner_came_waits_for_it_from_the_last_download_on() {
+fn a_resource_used_before_its_owner_came_waits_from_the_last_download_on() {
     let tried = life(Some(700), OwnerHistory { absent_since: Some(at(10)), ..OwnerHistory::default() });
     let reason = DeletionReason::OwnerNeverSeen;
     assert_goes(&tried, Presence::Absent, &policy(), KeepReason::OwnerNotSeenYet, 1700, reason);
@@ -145,7 +145,7 @@ fn a_resource_whose_owner_is_unknown_stays_unless_it_was_never_used() {
 }
 
 #[test]
-fn an_unused_resource_stays_as_long_as_its_owner_was_not_unknown_for_the_whole_time() {
+fn an_unused_resource_stays_unless_its_owner_was_unknown_all_the_time() {
     let unused = life(None, OwnerHistory::default());
     let presence = Presence::Unknown(Unknown::Failing);
     let decide = |now: i64, unknown_for: u64| {

@@ -21,7 +21,7 @@ fn judge(guard: &mut Guard, namespaces: &[(&str, usize, usize, usize)], now: Dur
 }
 
 #[test]
-fn a_namespace_that_loses_most_of_its_owners_waits_an_hour_and_then_goes_in_slices() {
+fn a_namespace_that_loses_most_owners_waits_an_hour_and_goes_in_slices() {
     let mut guard = Guard::default();
     let lost = [("etl", 10, 6, 0), ("ml", 10, 1, 0)];
     for (minute, allowed) in [(0, Allowance::Nothing), (59, Allowance::Nothing), (60, Allowance::Slices)] {

@@ -65,7 +65,7 @@ async fn a_host_that_has_most_takes_from_itself_and_from_no_other() {
 }
 
 #[tokio::test]
-async fn a_refusal_that_is_held_back_gives_way_first_and_counts_until_it_would_have_been_sent() {
+async fn a_held_back_refusal_gives_way_first_and_counts_until_its_time_to_send() {
     let (seats, work) = (Seats::new(4, Occupancy::default()), TaskTracker::new());
     let mut all = taken(&seats, &[1, 1, 1, 2]);
     let _refused = all[2].occupation.begin(work.token());
@@ -89,7 +89,7 @@ async fn a_refusal_that_is_held_back_gives_way_first_and_counts_until_it_would_h
 }
 
 #[tokio::test]
-async fn an_idle_connection_of_a_trusted_proxy_keeps_its_place_and_its_refused_one_does_not() {
+async fn an_idle_connection_of_a_proxy_keeps_its_place_but_not_a_refused_one() {
     let (seats, work) = (Seats::new(3, Occupancy::default()), TaskTracker::new());
     let proxy = Visitor { is_single: false, ..single(1) };
     let all: Vec<Seat> = (0..3).map(|_| seats.take(proxy).unwrap()).collect();

@@ -21,7 +21,7 @@ fn objects(keys: &[&str]) -> Objects {
 }
 
 #[test]
-fn an_owner_is_found_by_all_of_its_labels_or_by_its_name_and_in_its_namespace_only() {
+fn an_owner_is_found_by_all_labels_or_its_name_in_its_namespace_only() {
     let mut objects = objects(&["app", "role"]);
     objects.apply(
         Source::All,
@@ -64,7 +64,7 @@ fn a_pod_is_found_with_the_watches_that_have_it() {
 }
 
 #[test]
-fn a_complete_list_removes_objects_that_are_not_in_it_and_none_of_other_namespaces() {
+fn a_complete_list_removes_the_other_objects_of_its_namespace_alone() {
     let mut objects = objects(&["app"]);
     for namespace in ["a", "b"] {
         objects.apply(Source::All, 1, namespace, "old", [("app", "x")].into_iter());

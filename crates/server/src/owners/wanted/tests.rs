@@ -63,7 +63,7 @@ fn the_bounds_are_those_in_the_documentation() {
 }
 
 #[test]
-fn a_namespace_has_its_own_room_and_an_owner_gets_all_of_its_keys_or_none() {
+fn a_namespace_has_its_own_room_for_keys_and_an_owner_gets_all_or_none() {
     let mut wanted = Wanted::default();
     for from in (0..MOST_OF_NAMESPACE - 40).step_by(60) {
         wanted.want(&owner("a", keys(from, from + 60))).unwrap();

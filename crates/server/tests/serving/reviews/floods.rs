@@ -76,7 +76,7 @@ async fn unknown_tokens_of_one_host_turn_none_away_of_another() {
 }
 
 #[tokio::test]
-async fn an_api_server_that_hangs_is_told_to_those_who_wait_for_a_place_as_well() {
+async fn a_hanging_api_server_is_told_to_requests_that_wait_for_a_place_too() {
     let guarded = guarded_with(CALL_TIMEOUT).await;
     guarded.cluster.set(Mood::Hangs);
     let strangers: Vec<String> = (0..12).map(|number| format!("new-token-number-{number}")).collect();

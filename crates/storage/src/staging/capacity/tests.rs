@@ -85,7 +85,7 @@ fn an_upload_is_charged_shares_first_and_then_what_all_have() {
 }
 
 #[test]
-fn without_a_limit_the_disk_is_the_room_and_one_bundle_always_fits_a_share() {
+fn the_disk_is_the_room_without_a_limit_and_a_share_fits_one_bundle() {
     let capacity = shared(None);
     let share = "25%".parse().unwrap();
     // The disk has 9 GiB free, and 1 GiB must stay free: a share is 2 GiB, however much of it is written already.

@@ -142,7 +142,7 @@ fn an_executor_whose_init_container_failed_says_so_and_guesses_nothing() {
 }
 
 #[test]
-fn an_executor_that_ran_before_it_was_evicted_is_not_said_never_to_have_run() {
+fn an_executor_evicted_after_it_ran_is_not_said_never_to_have_run() {
     let mut known = Executors::default();
     known.change(running(1), at(0));
     let evicted = json!({"phase": "Failed", "reason": "Evicted", "message": "low on memory"});

@@ -145,7 +145,7 @@ fn the_drivers_end_counts_where_its_pod_is_deleted_while_a_sidecar_runs() {
 }
 
 #[test]
-fn a_driver_that_ran_until_nothing_was_heard_of_it_is_not_said_never_to_have_run() {
+fn a_driver_that_ran_and_went_silent_is_not_said_never_to_have_run() {
     let status = json!({
         "phase": "Failed", "reason": "Evicted",
         "containerStatuses": [container(DRIVER, json!({"running": {}}))],
@@ -157,7 +157,7 @@ fn a_driver_that_ran_until_nothing_was_heard_of_it_is_not_said_never_to_have_run
 
 /// A deleted pod has no log.
 #[test]
-fn the_command_for_the_log_of_a_failed_driver_is_told_while_the_pod_exists() {
+fn the_command_for_a_failed_drivers_log_is_told_while_the_pod_exists() {
     let status = || json!({"phase": "Failed", "containerStatuses": [terminated(DRIVER, 7, "Error")]});
     let metadata = || json!({"namespace": "n", "name": "my-driver"});
     let said = "Its log is shown by “kubectl logs -n n my-driver -c spark-kubernetes-driver”";

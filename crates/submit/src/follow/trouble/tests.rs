@@ -39,7 +39,7 @@ fn a_pod_that_no_node_takes_says_why() {
 
 /// A cluster may grow while a pod waits, and the message counts each new node.
 #[test]
-fn a_reason_that_no_node_takes_a_pod_is_one_trouble_whatever_the_number_of_nodes() {
+fn an_unschedulable_pod_is_one_trouble_for_any_number_of_nodes() {
     let key = |message: &str| unschedulable("the driver pod", message).key;
     let one = key("0/1 nodes are available: 1 Insufficient cpu.");
     assert_eq!(one, key("0/12 nodes are available: 12 Insufficient cpu."));

@@ -74,7 +74,7 @@ fn the_named_container_is_taken_out_and_the_first_one_without_a_name() {
 }
 
 #[test]
-fn a_template_without_the_named_container_is_refused_with_the_names_that_it_has() {
+fn a_template_without_the_named_container_is_refused_with_its_names() {
     let refused = split("spec: {containers: [{name: a}, {name: b}]}", Some("c")).unwrap_err();
     assert_eq!(
         refused,
@@ -154,7 +154,7 @@ proptest! {
     }
 
     #[test]
-    fn fields_that_no_type_knows_stay_in_a_pod_and_empty_ones_of_the_types_go(tree in trees()) {
+    fn unknown_fields_stay_in_a_pod_and_empty_known_ones_are_left_out(tree in trees()) {
         let text = json!({"spec": {"containers": [], "tolerations": [], "unknown": tree}}).to_string();
         prop_assert_eq!(Value::Object(pod(&text).unwrap()), json!({"spec": {"unknown": tree}}));
     }

@@ -51,7 +51,7 @@ async fn volumes_of_executors_are_verified_before_anything_is_made() {
 }
 
 #[tokio::test]
-async fn files_that_are_not_text_are_refused_from_spark_4_1_on_and_mended_before() {
+async fn files_that_are_not_text_are_refused_from_spark_4_1_and_mended_before() {
     let keys = ["spark.kubernetes.kerberos.krb5.path", "spark.kubernetes.executor.podTemplateFile"];
     let beds = |version| {
         let folder = case(version).with_file("h/store", b"a\xfe\xedb").with_variable("HADOOP_CONF_DIR", "h");
@@ -69,7 +69,7 @@ async fn files_that_are_not_text_are_refused_from_spark_4_1_on_and_mended_before
 }
 
 #[tokio::test]
-async fn a_version_of_python_other_than_3_is_refused_where_spark_still_reads_it() {
+async fn a_python_version_other_than_3_is_refused_where_spark_still_reads_it() {
     let key = "spark.kubernetes.pyspark.pythonVersion";
     let python = || MainResource::Python("local:///a.py".to_owned());
     let case = |version, given| case(version).with(key, given).with_resource(python());

@@ -12,7 +12,7 @@ async fn a_service_account_is_set_under_both_of_its_names() {
 }
 
 #[tokio::test]
-async fn the_account_of_a_driver_is_the_settings_the_templates_or_the_default_one() {
+async fn a_drivers_account_is_from_the_setting_the_template_or_the_default() {
     let named = format!("{DRIVER}serviceAccountName");
     let template = |case: PlanCase| {
         case.with_file("pod.yaml", "spec: {serviceAccountName: of-template}")
@@ -114,7 +114,7 @@ async fn tokens_and_krb5_that_are_in_the_cluster_are_only_mounted() {
 }
 
 #[tokio::test]
-async fn a_proxy_user_is_whole_from_spark_4_3_on_and_before_it_is_short_and_gives_way_to_spark_user() {
+async fn a_proxy_user_is_whole_from_spark_4_3_and_short_or_spark_user_before() {
     let case = |version: &str, user: Option<&str>| {
         let mut case = PlanCase::new().with("spark.kubernetes.cloakroom.sparkVersion", version);
         case.arguments.proxy_user = Some("a/b@R".to_owned());

@@ -28,7 +28,7 @@ fn reads(asked: &[Needs], path: &str) -> (usize, bool) {
 }
 
 #[tokio::test]
-async fn a_file_that_is_missing_is_refused_before_anything_is_read_or_downloaded() {
+async fn a_missing_file_is_refused_before_anything_is_read_or_downloaded() {
     let template = "spark.kubernetes.driver.podTemplateFile=https://web.example/pod.yaml";
     let words = ["-c", template, "-c", "spark.kubernetes.kerberos.krb5.path=krb5.conf", "missing.jar"];
     let (asked, refused) = asked(&Attached::default(), &words).await;
@@ -55,7 +55,7 @@ async fn a_template_is_read_once_and_small_jars_are_not_read() {
 }
 
 #[tokio::test]
-async fn token_and_certificates_are_read_only_where_something_is_staged_and_tls_is_on() {
+async fn token_and_certificates_are_read_only_to_stage_and_with_tls_on() {
     let tls = "spark.ssl.kubernetes.resourceStagingServer";
     let (certificate, internal) = (
         format!("{tls}.clientCertPem=ca.pem"),

@@ -22,7 +22,7 @@ fn fetching() -> PlanCase {
 }
 
 #[tokio::test]
-async fn jars_that_spark_could_not_find_by_their_names_get_others_with_a_warning() {
+async fn jars_with_names_that_spark_cannot_find_are_renamed_with_a_warning() {
     let case = staged()
         .with_file("lib/a[1].jar", "1")
         .with_file("lib/a{1}.jar", "2")
@@ -65,7 +65,7 @@ async fn a_jar_gets_the_name_behind_its_hash() {
 }
 
 #[tokio::test]
-async fn other_names_that_spark_cannot_take_are_refused_with_the_way_to_another_one() {
+async fn other_names_that_spark_cannot_take_are_refused_with_a_way_to_rename() {
     let case = || staged().with_file("a[1].txt", "").with_file("e{1}.zip", "").with_file("m:1.py", "");
     for (case, problem) in [
         (
@@ -119,7 +119,7 @@ async fn an_archive_cannot_be_unpacked_over_the_working_directory() {
 }
 
 #[tokio::test]
-async fn two_remote_files_of_one_name_are_refused_with_a_way_out_that_leads_out() {
+async fn two_remote_files_of_one_name_are_refused_with_a_way_out_that_works() {
     for (key, one, other) in [
         ("spark.jars", "https://one/x.jar?sig=hush", "https://other/x.jar?sig=hush"),
         ("spark.files", "https://one/x.txt?sig=hush", "https://other/x.txt?sig=hush"),
@@ -230,7 +230,7 @@ async fn a_key_of_a_secret_is_never_the_name_of_another_file() {
 }
 
 #[tokio::test]
-async fn folders_in_the_pod_hide_nothing_of_sparks_and_are_not_inside_of_each_other() {
+async fn folders_in_the_pod_hide_nothing_of_sparks_and_do_not_nest() {
     let prefix = "spark.kubernetes.mountdependencies.";
     let case = || staged().with_file("a.jar", "").with("spark.jars", "a.jar");
     for folder in [

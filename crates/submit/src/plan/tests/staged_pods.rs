@@ -9,7 +9,7 @@ fn staged() -> PlanCase {
 }
 
 #[tokio::test]
-async fn an_address_of_this_machine_alone_is_refused_unless_pods_have_one_of_their_own() {
+async fn an_address_of_this_machine_alone_is_refused_unless_pods_have_another() {
     let uri = "spark.kubernetes.resourceStagingServer.uri";
     let internal = "spark.kubernetes.resourceStagingServer.internal.uri";
     let case = || staged().with_file("a.jar", "").with("spark.jars", "a.jar");
@@ -35,7 +35,7 @@ async fn an_address_of_this_machine_alone_is_refused_unless_pods_have_one_of_the
 }
 
 #[tokio::test]
-async fn parts_of_the_init_container_that_a_pod_has_already_are_refused_before_anything_is_sent() {
+async fn a_pod_with_parts_of_the_init_container_is_refused_before_sending() {
     let case = || staged().with_file("a.jar", "").with("spark.jars", "a.jar");
     let executors = || case().with("spark.kubernetes.cloakroom.executorStaging", "init");
     let (driver, executor) =
@@ -72,7 +72,7 @@ async fn the_init_container_of_a_root_pod_runs_as_the_user_of_its_image() {
 }
 
 #[tokio::test]
-async fn a_refusal_names_the_file_of_a_token_and_hides_the_credentials_in_an_address() {
+async fn a_refusal_names_the_file_of_a_token_and_hides_an_addresss_credentials() {
     let case = || staged().with_file("a.jar", "").with("spark.jars", "a.jar");
     let key = "spark.kubernetes.cloakroom.uploadTokenFile";
     for (name, content, problem) in [

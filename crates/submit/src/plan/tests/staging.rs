@@ -49,7 +49,7 @@ fn init_properties(submission: &Submission) -> String {
 }
 
 #[tokio::test]
-async fn a_java_application_travels_in_two_bundles_and_its_jar_is_in_spark_jars() {
+async fn a_java_application_travels_in_two_bundles_with_its_jar_in_spark_jars() {
     let case = staged()
         .with_file("app.jar", "a")
         .with_file("lib/dep one.jar", "d")
@@ -274,7 +274,7 @@ async fn a_staging_server_wins_over_an_upload_path_with_a_note() {
 }
 
 #[tokio::test]
-async fn the_image_is_todays_setting_or_its_older_name_and_is_missed_before_anything_is_sent() {
+async fn the_image_may_have_its_older_setting_and_is_missed_before_sending() {
     let case = || staged().with_file("a.jar", "").with("spark.jars", "a.jar");
     let bed_without = || case().without("spark.kubernetes.initContainer.image");
     let old = bed_without().with("spark.kubernetes.initcontainer.docker.image", "old:1").submission().await;
@@ -291,7 +291,7 @@ async fn the_image_is_todays_setting_or_its_older_name_and_is_missed_before_anyt
 }
 
 #[tokio::test]
-async fn certificates_for_pods_travel_in_the_secret_and_java_stores_are_refused() {
+async fn pods_certificates_travel_in_the_secret_and_java_stores_are_refused() {
     let tls = "spark.ssl.kubernetes.resourceStagingServer";
     let made = rcgen::generate_simple_self_signed(["a".to_owned()]).unwrap();
     let (pem, key) = (made.cert.pem().replace('\r', ""), made.signing_key.serialize_pem());

@@ -80,7 +80,7 @@ fn a_folder_is_refused_with_the_ways_to_stage_what_is_in_it() {
 }
 
 #[test]
-fn folders_sockets_and_missing_files_are_refused_before_anything_is_packed() {
+fn folders_sockets_and_missing_files_are_refused_before_packing() {
     let folder = tempfile::tempdir().unwrap();
     assert!(matches!(plan_error(folder.path().join("gone.jar")), PackError::Missing { .. }));
     assert!(matches!(plan_error(folder.path().to_owned()), PackError::Folder { .. }));

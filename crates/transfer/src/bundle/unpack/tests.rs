@@ -129,7 +129,7 @@ fn the_offending_entry_never_reaches_the_disk() {
 
 /// Python compiles a module anew if the time of its source has other whole seconds than the compiled file remembers.
 #[test]
-fn the_time_of_a_file_is_that_of_its_record_and_not_the_rounded_one_of_its_header() {
+fn a_files_time_is_from_its_record_and_not_the_rounded_one_of_its_header() {
     let modified = |bundle: &[u8]| {
         let target = Target::new();
         let files = target.unpack(bundle).unwrap();

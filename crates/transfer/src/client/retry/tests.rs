@@ -83,7 +83,7 @@ fn given_up(failure: &Failure, takes: Duration, has_answered: bool) -> Run {
 }
 
 #[test]
-fn a_server_that_never_answers_is_waited_for_for_30_seconds_and_one_that_has_for_90() {
+fn clients_wait_30_seconds_for_a_server_never_heard_and_90_for_others() {
     let unheard = given_up(&REFUSED, Duration::ZERO, false);
     assert_eq!(unheard.lasted(), Duration::from_secs(30));
     assert_eq!(unheard.tried.to_string(), " (tried for 30s)");
@@ -143,7 +143,7 @@ fn a_server_that_takes_requests_and_says_nothing_is_asked_three_times() {
 }
 
 #[test]
-fn lost_answers_do_not_fill_the_server_with_bundles_whose_tickets_are_lost() {
+fn lost_answers_do_not_fill_the_server_with_bundles_without_tickets() {
     let broken = Failure::Broken { why: "the server closed it".to_owned() };
     let run = Run { may_be_done: true, has_answered: true, ..Run::new(RetryPolicy::default()) };
     assert_eq!(run.fails_for_good(&broken, Duration::ZERO).attempts, MOST_LOST);
@@ -170,7 +170,7 @@ fn a_name_that_does_not_resolve_costs_five_seconds_unless_it_once_did() {
 }
 
 #[test]
-fn the_servers_wish_to_wait_is_honoured_within_a_minute_and_within_the_time() {
+fn the_servers_wish_to_wait_is_honoured_up_to_a_minute_and_the_time_left() {
     let run = given_up(&answered(503, "overloaded", Some(7)), Duration::ZERO, false);
     assert_eq!(run.waits[..2], [Duration::from_secs(7); 2]);
     let run = given_up(&answered(503, "overloaded", Some(86_400)), Duration::ZERO, false);
@@ -179,7 +179,7 @@ fn the_servers_wish_to_wait_is_honoured_within_a_minute_and_within_the_time() {
 }
 
 #[test]
-fn a_long_upload_that_breaks_again_has_all_of_the_time_again_and_not_for_ever() {
+fn a_long_upload_that_breaks_gets_its_time_again_but_not_for_ever() {
     let broken = Failure::Broken { why: "reset by peer".to_owned() };
     goes_on_for_rows(&broken);
     let broken = Failure::Way {

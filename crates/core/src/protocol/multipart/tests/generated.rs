@@ -106,7 +106,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_kept_between_frames_has_a_bound_however_many_and_small_they_are(
+    fn the_parser_keeps_bounded_bytes_between_any_number_of_small_frames(
         body in vec(fragments(), 0..8),
         length in 1_usize..4,
     ) {
