@@ -1,26 +1,26 @@
-//! An API server that writes down what it is asked and answers by a script.
+//! The fake API server of all tests, and a clerk before it who writes down what is asked.
 
-mod answers;
-mod path;
 mod pods;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 
-use axum::Router;
+use axum::Json;
 use axum::body::{Body, Bytes, to_bytes};
-use axum::extract::{Request, State};
-use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
-use axum::response::Response;
+use axum::extract::{Query, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse as _, Response};
+use cloakroom_testing::api_server::{self as fake, FakeApiServer, NETWORK_POLICY, POD_GROUP, SECRET, Verb};
+use cloakroom_testing::cluster::{CLAIM, CONFIG_MAP, Cluster as _, Kind, POD, SERVICE};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio::runtime::Runtime;
-use tokio::task::JoinHandle;
 
 use crate::sets::{Fault, Life};
-use path::ResourcePath;
-use pods::Pods;
+
+/// What a submission creates.
+const KINDS: [Kind; 7] = [POD, SERVICE, CONFIG_MAP, CLAIM, SECRET, NETWORK_POLICY, POD_GROUP];
 
 /// One request, as it came, and the status that answered it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -47,167 +47,121 @@ pub struct Call {
 
 /// A running server; it stops when it is dropped.
 pub struct ApiServer {
-    address: SocketAddr,
-    script: Arc<Script>,
-    serving: JoinHandle<()>,
+    server: FakeApiServer,
+    clerk: Arc<Clerk>,
 }
 
-struct Script {
+struct Clerk {
     calls: Mutex<Vec<Call>>,
-    faults: Mutex<Vec<Fault>>,
-    /// What was applied.
-    applied: Mutex<BTreeSet<ResourcePath>>,
-    pods: Arc<Pods>,
-}
-
-fn runtime() -> &'static Runtime {
-    static RUNTIME: OnceLock<Runtime> = OnceLock::new();
-    RUNTIME.get_or_init(|| Runtime::new().unwrap())
+    life: Life,
+    /// The driver pod and its path, until the first look at it.
+    unseen: Mutex<Option<(String, Value)>>,
 }
 
 impl ApiServer {
-    /// Starts one on a free port of the loopback interface.
-    pub fn start(faults: Vec<Fault>, life: Life) -> Self {
-        let script = Arc::new(Script {
-            calls: Mutex::default(),
-            faults: Mutex::new(faults),
-            applied: Mutex::default(),
-            pods: Arc::new(Pods::new(life)),
-        });
-        let router = Router::new().fallback(answer).with_state(Arc::clone(&script));
-        let listener = runtime().block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
-        let address = listener.local_addr().unwrap();
-        let serving = runtime().spawn(async move {
-            let _ = axum::serve(listener, router).await;
-        });
-        Self { address, script, serving }
+    /// Starts one where a caller without credentials may do everything, but for the faults.
+    pub fn start(faults: &[Fault], life: Life) -> Self {
+        let clerk = Arc::new(Clerk { calls: Mutex::default(), life, unseen: Mutex::default() });
+        let layer = from_fn_with_state(Arc::clone(&clerk), answer);
+        let server = FakeApiServer::behind(move |server| server.layer(layer.clone()));
+        server.know_token("", "system:anonymous", &["system:masters"]);
+        KINDS[1..].iter().for_each(|kind| server.define(*kind));
+        pods::others().into_iter().for_each(|(namespace, pod)| server.keep(POD, namespace, pod));
+        for Fault { method, resource, status, times } in faults {
+            let verbs = match method.as_str() {
+                "POST" => &[Verb::Create][..],
+                "PATCH" => &[Verb::Patch],
+                "DELETE" => &[Verb::Delete],
+                _ => &[Verb::Get, Verb::List, Verb::Watch],
+            };
+            let kind = KINDS.into_iter().find(|kind| kind.plural == resource).unwrap();
+            let fault = if *status == 403 { fake::Fault::Forbidden } else { fake::Fault::Status(*status) };
+            let times = times.unwrap_or(usize::MAX);
+            verbs.iter().for_each(|verb| server.fail_some(kind, *verb, 0, times, fault));
+        }
+        Self { server, clerk }
     }
 
     pub fn address(&self) -> String {
-        self.address.to_string()
+        self.server.address().to_string()
     }
 
     /// What was asked so far.
     pub fn calls(&self) -> Vec<Call> {
-        self.script.calls.lock().unwrap().clone()
+        self.clerk.calls.lock().unwrap().clone()
     }
 }
 
-impl Drop for ApiServer {
-    fn drop(&mut self) {
-        self.serving.abort();
-    }
-}
-
-async fn answer(State(script): State<Arc<Script>>, request: Request) -> Response {
+async fn answer(State(clerk): State<Arc<Clerk>>, request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
-    let body = to_bytes(body, usize::MAX).await.unwrap_or_default();
-    let path = ResourcePath::parse(parts.uri.path());
-    let query = query(&parts.uri);
-    let websocket = parts.headers.contains_key(header::UPGRADE);
-    let response = match script.fault(&parts.method, &path, &query) {
-        Some(status) => answers::refusal(status, &parts.method, &path),
-        None if websocket => answers::json(StatusCode::OK, &json!({})),
-        None => script.respond(&parts.method, &path, &query, &body),
+    let bytes = to_bytes(body, usize::MAX).await.unwrap_or_default();
+    let mut call = Call::new(&parts, &bytes);
+    let response = match clerk.echo(&call) {
+        Some(status) => {
+            let mut echo = call.body.clone();
+            echo["metadata"]["uid"] = pods::UID.into();
+            (status, Json(echo)).into_response()
+        }
+        None => clerk.pass_on(&call, parts, bytes, next).await,
     };
-    script.write_down(Call {
-        method: parts.method.to_string(),
-        path: parts.uri.path().to_owned(),
-        query,
-        content_type: text(&parts.headers, &header::CONTENT_TYPE),
-        authorization: text(&parts.headers, &header::AUTHORIZATION),
-        impersonation: impersonation(&parts.headers),
-        websocket,
-        status: response.status().as_u16(),
-        body: parse(&body),
-    });
+    call.status = response.status().as_u16();
+    clerk.calls.lock().unwrap().push(call);
     response
 }
 
-impl Script {
-    fn write_down(&self, call: Call) {
-        self.calls.lock().unwrap().push(call);
+impl Clerk {
+    /// The status of a call whose answer is its own body: a trial, for which no fault is meant, a question about rights,
+    /// which stays open, and what leads to no path of the API.
+    fn echo(&self, call: &Call) -> Option<StatusCode> {
+        let is_echoed = call.query.contains_key("dryRun")
+            || call.path.ends_with("/localsubjectaccessreviews")
+            || !call.path.contains("/api");
+        let is_again = |earlier: &Call| (&earlier.method, &earlier.path) == (&call.method, &call.path);
+        let is_known = is_echoed && self.calls.lock().unwrap().iter().any(is_again);
+        is_echoed.then_some(if is_known { StatusCode::OK } else { StatusCode::CREATED })
     }
 
-    /// The status that a fault answers with. A server-side dry run passes: what is under test is how the real
-    /// request is taken.
-    fn fault(
-        &self,
-        method: &Method,
-        path: &ResourcePath,
-        query: &BTreeMap<String, String>,
-    ) -> Option<StatusCode> {
-        let mut faults = self.faults.lock().unwrap();
-        let fault = faults.iter_mut().find(|fault| {
-            fault.method == method.as_str()
-                && fault.resource == path.resource
-                && fault.times != Some(0)
-                && !query.contains_key("dryRun")
-        })?;
-        fault.times = fault.times.map(|times| times - 1);
-        Some(StatusCode::from_u16(fault.status).unwrap())
-    }
-
-    fn respond(
-        &self,
-        method: &Method,
-        path: &ResourcePath,
-        query: &BTreeMap<String, String>,
-        body: &Bytes,
-    ) -> Response {
-        let object = answers::stored(parse(body), path);
-        let is_driver = path.resource == "pods";
-        match method.as_str() {
-            "POST" => {
-                if is_driver && !query.contains_key("dryRun") {
-                    self.pods.create(object.clone());
+    /// Every namespace is there, all credentials are good, and the API may be below a path.
+    async fn pass_on(&self, call: &Call, mut parts: Parts, bytes: Bytes, next: Next) -> Response {
+        let target = parts.uri.to_string();
+        parts.uri = target[target.find("/api").unwrap()..].parse().unwrap();
+        let path = parts.uri.path().to_owned();
+        if let Some(namespace) = path.split("/namespaces/").nth(1).and_then(|rest| rest.split('/').next()) {
+            let namespace = json!({"metadata": {"name": namespace}});
+            ask(&next, Method::POST, "/api/v1/namespaces", &namespace).await;
+        }
+        parts.headers.remove(header::AUTHORIZATION);
+        let response = next.clone().run(Request::from_parts(parts, Body::from(bytes))).await;
+        let is_done = response.status().is_success();
+        match (call.method.as_str(), path.ends_with("/pods")) {
+            ("GET", _) if is_done && call.websocket => Json(json!({})).into_response(),
+            ("GET", true) if is_done && !call.query.contains_key("watch") => {
+                Json(pods::in_order(read(response).await)).into_response()
+            }
+            ("POST", true) if is_done => {
+                let (path, pod) = pods::settle(&next, &path, read(response).await).await;
+                *self.unseen.lock().unwrap() = Some((path, pod.clone()));
+                (StatusCode::CREATED, Json(pod)).into_response()
+            }
+            ("GET", _) => {
+                if let Some((path, pod)) = self.unseen.lock().unwrap().take() {
+                    tokio::spawn(pods::live(next, path, pod, self.life.clone()));
                 }
-                answers::json(StatusCode::CREATED, &object)
+                response
             }
-            // What is applied for the first time is created.
-            "PATCH" => {
-                let is_new = self.applied.lock().unwrap().insert(path.clone());
-                answers::json(if is_new { StatusCode::CREATED } else { StatusCode::OK }, &object)
-            }
-            "DELETE" => self.pods.delete(path).map_or_else(
-                || answers::refusal(StatusCode::NOT_FOUND, method, path),
-                |pod| answers::json(StatusCode::OK, &pod),
-            ),
-            "GET" if query.get("watch").is_some_and(|watch| watch != "false") => {
-                let stream = Arc::clone(&self.pods).watch(path, query);
-                Response::builder()
-                    .header(header::CONTENT_TYPE, "application/json")
-                    .body(Body::from_stream(stream))
-                    .unwrap()
-            }
-            "GET" if path.name.is_some() => self.pods.get(path).map_or_else(
-                || answers::refusal(StatusCode::NOT_FOUND, method, path),
-                |pod| answers::json(StatusCode::OK, &pod),
-            ),
-            "GET" => answers::json(StatusCode::OK, &self.pods.list(path, query)),
-            _ => answers::refusal(StatusCode::METHOD_NOT_ALLOWED, method, path),
+            _ => response,
         }
     }
 }
 
-fn query(uri: &Uri) -> BTreeMap<String, String> {
-    let decode = |text: &str| percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned();
-    let pairs = uri.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
-    pairs
-        .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
-        .map(|(k, v)| (decode(k), decode(v)))
-        .collect()
+/// Asks the server as its own parts do.
+async fn ask(next: &Next, method: Method, path: &str, body: &Value) {
+    let request = Request::builder().method(method).uri(path).body(Body::from(body.to_string()));
+    next.clone().run(request.unwrap()).await;
 }
 
-fn impersonation(headers: &HeaderMap) -> Vec<String> {
-    let named = headers.iter().filter(|(name, _)| name.as_str().starts_with("impersonate-"));
-    let lines = named.map(|(name, value)| format!("{name}: {}", String::from_utf8_lossy(value.as_bytes())));
-    lines.collect::<BTreeSet<_>>().into_iter().collect()
-}
-
-fn text(headers: &HeaderMap, name: &header::HeaderName) -> Option<String> {
-    let value = headers.get(name)?;
-    Some(String::from_utf8_lossy(value.as_bytes()).into_owned())
+async fn read(response: Response) -> Value {
+    parse(&to_bytes(response.into_body(), usize::MAX).await.unwrap())
 }
 
 fn parse(body: &Bytes) -> Value {
@@ -215,4 +169,26 @@ fn parse(body: &Bytes) -> Value {
         return Value::Null;
     }
     serde_json::from_slice(body).unwrap_or_else(|_| String::from_utf8_lossy(body).into())
+}
+
+impl Call {
+    fn new(parts: &Parts, body: &Bytes) -> Self {
+        let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+        let header = |name: HeaderName| parts.headers.get(name).map(text);
+        let named = parts.headers.iter().filter(|(name, _)| name.as_str().starts_with("impersonate-"));
+        let mut impersonation: Vec<_> =
+            named.map(|(name, value)| format!("{name}: {}", text(value))).collect();
+        impersonation.sort_unstable();
+        Self {
+            method: parts.method.to_string(),
+            path: parts.uri.path().to_owned(),
+            query: Query::try_from_uri(&parts.uri).unwrap().0,
+            content_type: header(header::CONTENT_TYPE),
+            authorization: header(header::AUTHORIZATION),
+            impersonation,
+            websocket: parts.headers.contains_key(header::UPGRADE),
+            status: 0,
+            body: parse(body),
+        }
+    }
 }

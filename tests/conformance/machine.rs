@@ -42,7 +42,7 @@ pub enum Program<'a> {
 /// Runs it to its end.
 pub fn run(program: &Program, call: &Call) -> Run {
     let folder = TempDir::new().unwrap();
-    let server = ApiServer::start(call.faults.clone(), call.life.clone());
+    let server = ApiServer::start(&call.faults, call.life.clone());
     let literals = vec![
         (folder.path().display().to_string(), "<dir>"),
         (server.address(), "<server>"),

@@ -119,7 +119,7 @@ pub struct Fault {
     pub resource: String,
     pub status: u16,
     /// How many times; none: always.
-    pub times: Option<u32>,
+    pub times: Option<usize>,
 }
 
 /// How the driver pod ends.

@@ -119,7 +119,7 @@ fn panics(tokens: &[Token]) -> Vec<(usize, String)> {
 
 /// Code, tests, benchmarks and fuzz targets.
 #[test]
-fn no_file_is_longer_than_500_lines() {
+fn no_file_is_longer_than_500_lines_and_no_name_than_69_letters() {
     let mut folders: Vec<_> =
         ["src", "crates", "tests", "benches", "fuzz"].map(|name| project().join(name)).into();
     let mut seen = 0;
@@ -129,8 +129,13 @@ fn no_file_is_longer_than_500_lines() {
             if path.is_dir() && path.file_name().unwrap() != "target" {
                 folders.push(path);
             } else if path.extension().is_some_and(|extension| extension == "rs") {
-                let lines = std::fs::read_to_string(&path).unwrap().lines().count();
+                let text = std::fs::read_to_string(&path).unwrap();
+                let lines = text.lines().count();
                 assert!(lines <= LONGEST_FILE, "{}: {lines} lines", path.display());
+                let names = text.split("fn ").skip(1).filter_map(|rest| rest.split(['(', '<']).next());
+                let long =
+                    names.into_iter().find(|name| name.len() >= 70 && !name.contains(char::is_whitespace));
+                assert_eq!(long, None, "{}", path.display());
                 seen += 1;
             }
         }

@@ -130,9 +130,8 @@ impl SparkVersion {
         self.is_at_least(4, 2)
     }
 
-    /// Whether pod templates may have octal file modes, and their numbers must be 32-bit integers without blanks and
-    /// fractions.
-    pub fn has_strict_numbers(self) -> bool {
+    /// Whether modes of files in pod templates may be octal.
+    pub fn has_octal_modes(self) -> bool {
         self.is_at_least(4, 0)
     }
 

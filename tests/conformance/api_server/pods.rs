@@ -1,164 +1,28 @@
 //! The pods of the server: the driver that was created, with a short life, and some that were there before.
 
-use std::collections::BTreeMap;
-use std::convert::Infallible;
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use axum::body::Bytes;
-use futures_util::{Stream, stream};
+use axum::http::Method;
+use axum::middleware::Next;
 use serde_json::{Value, json};
 
-use super::answers::CREATED;
-use super::path::ResourcePath;
+use super::ask;
 use crate::sets::Life;
 
-/// How long each phase of the driver lasts, counted from the first time that somebody looks.
+/// How long the driver is pending, and how long it runs, counted from the first look at it.
 const PHASE: Duration = Duration::from_millis(200);
 
-/// Pending, Running, ended.
-const LAST_PHASE: u32 = 2;
+/// The unique id of every driver: there is one in each recording, and the rest hangs on it.
+pub const UID: &str = "00000000-0000-4000-8000-000000000001";
 
-pub struct Pods {
-    life: Life,
-    state: Mutex<State>,
-}
+/// When everything was created and started.
+const CREATED: &str = "2026-01-02T03:04:05Z";
+const STARTED: &str = "2026-01-02T03:04:06Z";
 
-struct State {
-    driver: Option<Value>,
-    first_seen: Option<Instant>,
-    others: Vec<Value>,
-}
-
-type Query = BTreeMap<String, String>;
-
-impl Pods {
-    pub fn new(life: Life) -> Self {
-        let others = others();
-        Self { life, state: Mutex::new(State { driver: None, first_seen: None, others }) }
-    }
-
-    pub fn create(&self, pod: Value) {
-        self.state.lock().unwrap().driver = Some(pod);
-    }
-
-    pub fn get(&self, path: &ResourcePath) -> Option<Value> {
-        let phase = self.phase();
-        let pods = self.all(phase);
-        pods.into_iter()
-            .find(|pod| is_in(pod, path) && path.name.as_deref() == pod["metadata"]["name"].as_str())
-    }
-
-    pub fn delete(&self, path: &ResourcePath) -> Option<Value> {
-        let pod = self.get(path)?;
-        let mut state = self.state.lock().unwrap();
-        state.others.retain(|other| other["metadata"]["name"] != pod["metadata"]["name"]);
-        if state.driver.as_ref().is_some_and(|driver| driver["metadata"]["name"] == pod["metadata"]["name"]) {
-            state.driver = None;
-        }
-        Some(pod)
-    }
-
-    pub fn list(&self, path: &ResourcePath, query: &Query) -> Value {
-        let phase = self.phase();
-        let items: Vec<_> = self.all(phase).into_iter().filter(|pod| is_selected(pod, path, query)).collect();
-        let kind = if path.resource == "pods" { "PodList" } else { "List" };
-        let items = if path.resource == "pods" { items } else { Vec::new() };
-        let version = (100 + phase).to_string();
-        json!({"kind": kind, "apiVersion": "v1", "metadata": {"resourceVersion": version}, "items": items})
-    }
-
-    /// The events of the driver pod from the phase on that the query names; of other pods there are none. The
-    /// stream stays open.
-    pub fn watch(
-        self: Arc<Self>,
-        path: &ResourcePath,
-        query: &Query,
-    ) -> impl Stream<Item = Result<Bytes, Infallible>> + use<> {
-        let seen = query.get("resourceVersion").and_then(|version| version.parse::<u32>().ok());
-        let next = seen.filter(|version| *version >= 100).map_or(0, |version| version - 100 + 1);
-        let driver = self.state.lock().unwrap().driver.clone();
-        let is_watched =
-            path.resource == "pods" && driver.is_some_and(|driver| is_selected(&driver, path, query));
-        let is_first = seen.is_none_or(|version| version < 100);
-        stream::unfold((self, next, is_first), move |(pods, next, is_first)| async move {
-            if !is_watched || next > LAST_PHASE {
-                return std::future::pending().await;
-            }
-            pods.until(next).await;
-            let next = if is_first { pods.phase() } else { next };
-            let event = pods.event(next, is_first);
-            Some((Ok(Bytes::from(format!("{event}\n"))), (pods, next + 1, false)))
-        })
-    }
-
-    fn event(&self, phase: u32, is_first: bool) -> Value {
-        let kind = match phase {
-            LAST_PHASE if self.life.deleted => "DELETED",
-            _ if is_first => "ADDED",
-            _ => "MODIFIED",
-        };
-        let driver = self.state.lock().unwrap().driver.clone().unwrap_or_default();
-        json!({"type": kind, "object": self.at(driver, phase)})
-    }
-
-    async fn until(&self, phase: u32) {
-        let first_seen = *self.state.lock().unwrap().first_seen.get_or_insert_with(Instant::now);
-        tokio::time::sleep_until((first_seen + PHASE * phase).into()).await;
-    }
-
-    fn phase(&self) -> u32 {
-        let mut state = self.state.lock().unwrap();
-        if state.driver.is_none() {
-            return 0;
-        }
-        let first_seen = *state.first_seen.get_or_insert_with(Instant::now);
-        let phases = first_seen.elapsed().as_millis() / PHASE.as_millis();
-        u32::try_from(phases).unwrap_or(LAST_PHASE).min(LAST_PHASE)
-    }
-
-    fn all(&self, phase: u32) -> Vec<Value> {
-        let state = self.state.lock().unwrap();
-        let is_there = !(self.life.deleted && phase == LAST_PHASE);
-        let driver = state.driver.clone().filter(|_| is_there).map(|driver| self.at(driver, phase));
-        driver.into_iter().chain(state.others.iter().cloned()).collect()
-    }
-
-    fn at(&self, mut pod: Value, phase: u32) -> Value {
-        pod["metadata"]["resourceVersion"] = (100 + phase).to_string().into();
-        let container = pod["spec"]["containers"].as_array().and_then(|all| all.last()).cloned();
-        let container = container.unwrap_or_default();
-        let ended_well = self.life.exit_code == 0;
-        let (name, state) = match phase {
-            0 => ("Pending", json!({"waiting": {"reason": "ContainerCreating"}})),
-            LAST_PHASE if !self.life.deleted => (
-                if ended_well { "Succeeded" } else { "Failed" },
-                json!({"terminated": {
-                    "exitCode": self.life.exit_code,
-                    "reason": self.life.reason.as_deref().unwrap_or(if ended_well { "Completed" } else { "Error" }),
-                    "startedAt": "2026-01-02T03:04:06Z", "finishedAt": "2026-01-02T03:05:06Z",
-                }}),
-            ),
-            _ => ("Running", json!({"running": {"startedAt": "2026-01-02T03:04:06Z"}})),
-        };
-        pod["status"] = status(name, &container, &state);
-        fill_in(&mut pod);
-        pod
-    }
-}
-
-fn status(phase: &str, container: &Value, state: &Value) -> Value {
-    json!({
-        "phase": phase, "startTime": CREATED, "hostIP": "10.0.0.1", "podIP": "10.0.1.1",
-        "containerStatuses": [{
-            "name": container["name"], "image": container["image"], "imageID": "", "restartCount": 0,
-            "ready": phase == "Running", "started": phase == "Running", "state": state,
-        }],
-    })
-}
-
-/// What the API server and the scheduler write into a pod's spec.
-fn fill_in(pod: &mut Value) {
+/// Gives a new pod what the API server, the scheduler and the kubelet write into it. Returns its path, and the pod.
+pub async fn settle(next: &Next, pods: &str, mut pod: Value) -> (String, Value) {
+    pod["metadata"]["uid"] = UID.into();
+    pod["metadata"]["creationTimestamp"] = CREATED.into();
     let spec = &mut pod["spec"];
     if spec["serviceAccountName"].is_null() {
         spec["serviceAccountName"] = "default".into();
@@ -169,58 +33,77 @@ fn fill_in(pod: &mut Value) {
         Some(volumes) => volumes.push(token),
         None => spec["volumes"] = json!([token]),
     }
+    let path = format!("{pods}/{}", pod["metadata"]["name"].as_str().unwrap());
+    ask(next, Method::PATCH, &path, &pod).await;
+    set(next, &path, &pod, "Pending", json!({"waiting": {"reason": "ContainerCreating"}})).await;
+    (path, pod)
 }
 
-fn is_in(pod: &Value, path: &ResourcePath) -> bool {
-    path.resource == "pods" && path.namespace.as_deref() == pod["metadata"]["namespace"].as_str()
+/// It runs, and then it ends.
+pub async fn live(next: Next, path: String, pod: Value, life: Life) {
+    tokio::time::sleep(PHASE).await;
+    set(&next, &path, &pod, "Running", json!({"running": {"startedAt": STARTED}})).await;
+    tokio::time::sleep(PHASE).await;
+    if life.deleted {
+        ask(&next, Method::DELETE, &path, &Value::Null).await;
+        return;
+    }
+    let (phase, reason) = if life.exit_code == 0 { ("Succeeded", "Completed") } else { ("Failed", "Error") };
+    set(&next, &path, &pod, phase, ended(life.exit_code, life.reason.as_deref().unwrap_or(reason))).await;
 }
 
-fn is_selected(pod: &Value, path: &ResourcePath, query: &Query) -> bool {
-    let pairs = |key: &str| {
-        let text = query.get(key).map(String::as_str).unwrap_or_default();
-        let parts: Vec<_> = text.split(',').filter(|part| !part.is_empty()).map(str::to_owned).collect();
-        parts
-    };
-    let has_labels = pairs("labelSelector").iter().all(|pair| {
-        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-        pod["metadata"]["labels"][key].as_str() == Some(value.trim_start_matches('='))
-    });
-    let has_fields = pairs("fieldSelector").iter().all(|pair| {
-        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-        key != "metadata.name" || pod["metadata"]["name"].as_str() == Some(value.trim_start_matches('='))
-    });
-    is_in(pod, path) && has_labels && has_fields
+fn ended(exit_code: i32, reason: &str) -> Value {
+    json!({"terminated": {
+        "exitCode": exit_code, "reason": reason, "startedAt": STARTED, "finishedAt": "2026-01-02T03:05:06Z",
+    }})
 }
 
-/// For `--kill` and `--status`.
-fn others() -> Vec<Value> {
-    let times = json!({"startedAt": "2026-01-02T03:04:06Z"});
-    let failed = json!({"terminated": {
-        "exitCode": 1, "reason": "Error",
-        "startedAt": "2026-01-02T03:04:06Z", "finishedAt": "2026-01-02T03:05:06Z",
-    }});
-    let waiting = json!({"waiting": {"reason": "ErrImagePull"}});
+/// Sets the phase of a pod and the state of its last container.
+async fn set(next: &Next, path: &str, pod: &Value, phase: &str, state: Value) {
+    let container = pod["spec"]["containers"].as_array().and_then(|all| all.last());
+    let status = status(phase, container.unwrap_or(&Value::Null), state);
+    ask(next, Method::PATCH, &format!("{path}/status"), &json!({"status": status})).await;
+}
+
+fn status(phase: &str, container: &Value, state: Value) -> Value {
+    json!({
+        "phase": phase, "startTime": CREATED, "hostIP": "10.0.0.1", "podIP": "10.0.1.1",
+        "containerStatuses": [{
+            "name": container["name"], "image": container["image"], "imageID": "", "restartCount": 0,
+            "ready": phase == "Running", "started": phase == "Running", "state": state,
+        }],
+    })
+}
+
+/// A list in the order of the recordings, which were made before the server sorted by name.
+pub fn in_order(mut list: Value) -> Value {
+    list["items"].as_array_mut().unwrap().sort_by_key(|pod| pod["metadata"]["name"] == "other-driver");
+    list
+}
+
+/// For `--kill` and `--status`, each with its namespace.
+pub fn others() -> [(&'static str, Value); 4] {
+    let running = || json!({"running": {"startedAt": STARTED}});
     [
-        ("default", "spark-pi-aaa-driver", "spark-app1", "Running", json!({"running": times})),
-        ("default", "spark-pi-bbb-driver", "spark-app2", "Failed", failed),
-        ("default", "other-driver", "spark-app3", "Pending", waiting),
-        ("ns1", "spark-pi-ns-driver", "spark-app4", "Running", json!({"running": times})),
+        ("default", "spark-pi-aaa-driver", "spark-app1", "Running", running()),
+        ("default", "spark-pi-bbb-driver", "spark-app2", "Failed", ended(1, "Error")),
+        ("default", "other-driver", "spark-app3", "Pending", json!({"waiting": {"reason": "ErrImagePull"}})),
+        ("ns1", "spark-pi-ns-driver", "spark-app4", "Running", running()),
     ]
     .map(|(namespace, name, app, phase, state)| {
         let container = json!({"name": "spark-kubernetes-driver", "image": "img:1"});
-        json!({
+        let pod = json!({
             "apiVersion": "v1", "kind": "Pod",
             "metadata": {
                 "name": name, "namespace": namespace, "uid": "11111111-2222-3333-4444-555555555555",
-                "creationTimestamp": CREATED, "resourceVersion": "50",
-                "labels": {"spark-role": "driver", "spark-app-selector": app},
+                "creationTimestamp": CREATED, "labels": {"spark-role": "driver", "spark-app-selector": app},
             },
             "spec": {
                 "containers": [container], "nodeName": "node-7", "serviceAccountName": "default",
                 "volumes": [{"name": "spark-local-dir-1", "emptyDir": {}}, {"name": "v2", "emptyDir": {}}],
             },
-            "status": status(phase, &container, &state),
-        })
+            "status": status(phase, &container, state),
+        });
+        (namespace, pod)
     })
-    .into()
 }

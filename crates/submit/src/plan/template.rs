@@ -113,7 +113,7 @@ pub(super) fn parse_object<T: DeserializeOwned>(
             "it must have `kind: {kind}` and `apiVersion: {api}`, and it has `{its_kind}` and `{its_api}`"
         ));
     }
-    typed::read::<T>(&document, version.has_strict_numbers())?;
+    typed::read::<T>(&document, version.has_octal_modes())?;
     match document.into_value() {
         Some(Value::Object(object)) => Ok(object),
         _ => Ok(Map::new()),

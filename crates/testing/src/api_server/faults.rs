@@ -28,6 +28,8 @@ pub enum Verb {
 pub enum Fault {
     /// An error with this HTTP status.
     Status(u16),
+    /// 403, as for a caller without the right to the call.
+    Forbidden,
     /// 429, with `Retry-After`.
     TooManyRequests(Duration),
     /// No answer, ever.

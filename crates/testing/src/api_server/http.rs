@@ -65,7 +65,7 @@ pub async fn answer(State(shared): State<Shared>, request: axum::extract::Reques
                 .and_then(|user| handle(&shared, &request, &user, &body));
             done.map(|_| stream(watch::cut()))
         }
-        Some(fault) => fail(&shared, &request, fault),
+        Some(fault) => fail(&shared, &request, user.as_ref(), fault),
         None => {
             admit(&shared, &request, user.as_ref()).and_then(|user| handle(&shared, &request, &user, &body))
         }
@@ -73,10 +73,14 @@ pub async fn answer(State(shared): State<Shared>, request: axum::extract::Reques
     outcome.unwrap_or_else(|refusal| refusal.response())
 }
 
-fn fail(shared: &Shared, request: &Request, fault: Fault) -> Outcome {
+fn fail(shared: &Shared, request: &Request, user: Option<&User>, fault: Fault) -> Outcome {
     let expired = Refusal::expired(1, 2);
     match fault {
         Fault::Status(code) => Err(Refusal::new(code, format!("the test wants a {code}"))),
+        Fault::Forbidden => {
+            let name = user.map_or("system:anonymous", |user| user.name.as_str());
+            Err(Refusal::new(403, request.attributes().unwrap_or_default().refusal(name)))
+        }
         Fault::TooManyRequests(after) => {
             let seconds = Some(after.as_secs());
             Err(Refusal { retry_after_seconds: seconds, ..Refusal::new(429, "Too many requests") })

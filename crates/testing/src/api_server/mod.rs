@@ -23,6 +23,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use axum::Router;
 use serde_json::{Value, json};
 use tokio::net::TcpSocket;
 use tokio::sync::oneshot;
@@ -103,6 +104,7 @@ impl Shared {
 pub struct FakeApiServer {
     port: ReservedPort,
     shared: Shared,
+    front: Box<dyn Fn(Router) -> Router + Send + Sync>,
     serving: Mutex<Option<Serving>>,
 }
 
@@ -115,6 +117,11 @@ impl FakeApiServer {
     /// Starts a server that knows pods, deployments, stateful sets, jobs, namespaces and Spark applications. It has the
     /// accounts of [`Account`], with the rights that the manifests give them.
     pub fn start() -> Self {
+        Self::behind(|server| server)
+    }
+
+    /// As [`Self::start`], with what the test puts before it: a layer sees each call, and makes calls of its own.
+    pub fn behind(front: impl Fn(Router) -> Router + Send + Sync + 'static) -> Self {
         let inside = Inside {
             kinds: vec![NAMESPACE, POD, DEPLOYMENT, STATEFUL_SET, JOB, SPARK_APPLICATION],
             world: World::new(),
@@ -129,7 +136,8 @@ impl FakeApiServer {
         };
         let shared =
             Shared { inside: Arc::new(Mutex::new(inside)), changed: tokio::sync::watch::Sender::new(0) };
-        let server = Self { port: ReservedPort::new(), shared, serving: Mutex::new(None) };
+        let port = ReservedPort::new();
+        let server = Self { port, shared, front: Box::new(front), serving: Mutex::new(None) };
         server.start_again();
         server
     }
@@ -154,7 +162,8 @@ impl FakeApiServer {
     pub fn start_again(&self) {
         let mut serving = self.serving.lock().unwrap();
         if serving.is_none() {
-            *serving = Some(serve(self.port.socket(), self.shared.clone()));
+            let answers = Router::new().fallback(http::answer).with_state(self.shared.clone());
+            *serving = Some(serve(self.port.socket(), (self.front)(answers)));
         }
     }
 
@@ -224,6 +233,12 @@ impl FakeApiServer {
     /// Creates an object as given.
     pub fn add(&self, kind: Kind, namespace: &str, object: Value) {
         self.shared.change(|world| world.create(&kind, namespace, object)).unwrap();
+    }
+
+    /// Has an object from the start, with its own unique id, times and status.
+    pub fn keep(&self, kind: Kind, namespace: &str, object: Value) {
+        let name = object["metadata"]["name"].as_str().unwrap().to_owned();
+        self.shared.change(|world| world.put(&kind, namespace, &name, object));
     }
 
     /// The current state of an object.
@@ -360,7 +375,7 @@ impl Drop for FakeApiServer {
 }
 
 /// Serves until it is told to stop; then the runtime, and with it every connection, is dropped.
-fn serve(socket: TcpSocket, shared: Shared) -> Serving {
+fn serve(socket: TcpSocket, router: Router) -> Serving {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let listener = {
         let _entered = runtime.enter();
@@ -368,7 +383,6 @@ fn serve(socket: TcpSocket, shared: Shared) -> Serving {
     };
     let (stop, stopped) = oneshot::channel();
     let thread = std::thread::spawn(move || {
-        let router = axum::Router::new().fallback(http::answer).with_state(shared);
         runtime.block_on(async {
             tokio::select! {
                 served = axum::serve(listener, router) => served.unwrap(),

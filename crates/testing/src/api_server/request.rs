@@ -51,6 +51,7 @@ pub struct Request {
     pub form: Form,
     /// The bearer token; empty if there is none.
     pub token: String,
+    /// The media type, without parameters such as a character set.
     pub content_type: String,
 }
 
@@ -66,7 +67,7 @@ impl Request {
             query,
             form: Form::of(text(header::ACCEPT)),
             token: text(header::AUTHORIZATION).strip_prefix("Bearer ").unwrap_or_default().to_owned(),
-            content_type: text(header::CONTENT_TYPE).to_owned(),
+            content_type: text(header::CONTENT_TYPE).split(';').next().unwrap_or_default().to_owned(),
         };
         request.verb = request.find_verb(&parts.method);
         request

@@ -275,7 +275,8 @@ impl World {
         }
     }
 
-    fn put(&mut self, kind: &Kind, namespace: &str, name: &str, mut object: Value) -> Arc<Value> {
+    /// Keeps an object as its new state.
+    pub fn put(&mut self, kind: &Kind, namespace: &str, name: &str, mut object: Value) -> Arc<Value> {
         self.version += 1;
         object["metadata"]["resourceVersion"] = self.version.to_string().into();
         let object = Arc::new(object);

@@ -17,10 +17,7 @@ const MAX_DEPTH: usize = 100;
 /// Whether Spark's library takes a text for JSON: by its first character, whatever the file is called
 /// (`Serialization.unmarshal`).
 pub(super) fn is_json(text: &str) -> bool {
-    // As Java's `Character.isWhitespace`, which leaves out the no-break spaces.
-    let is_blank =
-        |letter: char| letter.is_whitespace() && !matches!(letter, '\u{a0}' | '\u{2007}' | '\u{202f}');
-    text.trim_start_matches(is_blank).starts_with('{')
+    text.trim_start().starts_with('{')
 }
 
 /// Reads the first value of the text. Like Spark's library, it does not look at what follows.

@@ -13,16 +13,11 @@ fn scalars_are_what_kubernetes_has_there_quoted_or_not() {
     for (spec, expected) in [
         ("hostNetwork: \"true\"", json!({"hostNetwork": true})),
         ("hostNetwork: True", json!({"hostNetwork": true})),
-        ("hostNetwork: 0", json!({"hostNetwork": false})),
-        ("hostNetwork: \"\"", json!({})),
         ("hostNetwork: null", json!({})),
         ("priority: \"5\"", json!({"priority": 5})),
         ("priority: +5", json!({"priority": 5})),
         ("priority: 010", json!({"priority": 10})),
-        ("terminationGracePeriodSeconds: \" 30 \"", json!({"terminationGracePeriodSeconds": 30})),
         ("terminationGracePeriodSeconds: 0777", json!({"terminationGracePeriodSeconds": 777})),
-        ("terminationGracePeriodSeconds: 1e3", json!({"terminationGracePeriodSeconds": 1000})),
-        ("terminationGracePeriodSeconds: \"\"", json!({})),
         (
             "securityContext: {fsGroup: \"1\", supplementalGroups: [\"1\", 2, 03]}",
             json!({"securityContext": {"fsGroup": 1, "supplementalGroups": [1, 2, 3]}}),
@@ -112,9 +107,8 @@ fn modes_may_be_octal_since_spark_4() {
         ("444", Some(444), Some(444)),
         ("08", Some(8), Some(8)),
         ("0", Some(0), Some(0)),
-        ("1e2", None, Some(100)),
-        ("\" 5 \"", None, Some(5)),
         ("0x10", None, None),
+        ("1e2", None, None),
     ] {
         let text = format!(
             "spec: {{volumes: [{{secret: {{defaultMode: {mode}}}}}, {{configMap: {{items: [{{mode: {mode}}}]}}}}]}}"
@@ -142,7 +136,8 @@ fn in_json_numbers_keep_their_spelling_where_texts_belong() {
 fn what_kubernetes_cannot_have_there_is_refused_with_its_place() {
     for (spec, problem) in [
         ("hostNetwork: yes", "`spec.hostNetwork` in line 2 is `yes`: it must be true or false"),
-        ("hostNetwork: 1.0", "`spec.hostNetwork` in line 2 is `1.0`: it must be true or false"),
+        ("hostNetwork: 1", "`spec.hostNetwork` in line 2 is `1`: it must be true or false"),
+        ("hostNetwork: \"\"", "`spec.hostNetwork` in line 2 is ``: it must be true or false"),
         ("priority: abc", "`spec.priority` in line 2 is `abc`: it must be a whole number"),
         ("priority: 0x10", "`spec.priority` in line 2 is `0x10`: it must be a whole number"),
         (
@@ -150,8 +145,12 @@ fn what_kubernetes_cannot_have_there_is_refused_with_its_place() {
             "`spec.priority` in line 2 is `99999999999`: it must be a number of 32 bits",
         ),
         (
-            "terminationGracePeriodSeconds: 1e400",
-            "`spec.terminationGracePeriodSeconds` in line 2 is `1e400`: it must be a whole number",
+            "securityContext: {runAsUser: 1e3}",
+            "`spec.securityContext.runAsUser` in line 2 is `1000.0`: it must be a whole number",
+        ),
+        (
+            "securityContext: {supplementalGroups: [1, null]}",
+            "`spec.securityContext.supplementalGroups[1]` in line 2 is `null`: it must be a whole number",
         ),
         ("priority: ~", "`spec.priority` in line 2 is `~`: it must be a whole number"),
         ("hostname: [a]", "`spec.hostname` in line 2 is a list: it must be a text"),
@@ -194,8 +193,9 @@ fn a_bomb_of_aliases_is_refused() {
 fn values_in_json_have_lines_and_keep_their_spelling() {
     let typed = pod("{\n\"spec\": {\n\"priority\": \"x\"}} and more").unwrap_err();
     assert_eq!(typed, "`spec.priority` in line 3 is `x`: it must be a whole number");
-    let labels = "{\"metadata\": {\"labels\": {\"a\": -0, \"b\": 1e9, \"c\": \"\\ud83d\\ude00\\/\"}}, \"spec\": {\"hostNetwork\": -0}} x";
-    let expected = json!({"metadata": {"labels": {"a": "-0", "b": "1e9", "c": "\u{1f600}/"}}, "spec": {"hostNetwork": false}});
+    let labels = "{\"metadata\": {\"labels\": {\"a\": -0, \"b\": 1e9, \"c\": \"\\ud83d\\ude00\\/\"}}, \"spec\": {\"priority\": -0}} x";
+    let expected =
+        json!({"metadata": {"labels": {"a": "-0", "b": "1e9", "c": "\u{1f600}/"}}, "spec": {"priority": 0}});
     assert_eq!(pod(labels).map(Value::Object), Ok(expected));
 }
 

@@ -22,9 +22,6 @@ pub(super) enum Scalar {
 /// The type that a value must have, as an error message names it.
 pub(super) type Wrong = &'static str;
 
-/// 2⁶³, from which on a number is no `long` of Java.
-const LONGS_END: f64 = 9_223_372_036_854_775_808.0;
-
 const WHOLE: Wrong = "it must be a whole number";
 const BOOLEAN: Wrong = "it must be true or false";
 
@@ -68,70 +65,40 @@ impl Scalar {
         }
     }
 
-    /// The value of a boolean field. It is `None` for null and for an empty text.
-    pub fn boolean(&self) -> Result<Option<bool>, Wrong> {
+    /// The value of a boolean field.
+    pub fn boolean(&self) -> Result<bool, Wrong> {
         match self {
-            Self::Null => Ok(None),
-            Self::Boolean(value) => Ok(Some(*value)),
-            Self::Whole(digits) => Ok(Some(!matches!(digits.as_str(), "0" | "-0"))),
-            Self::Fraction(_) => Err(BOOLEAN),
-            Self::Text(text) => match text.trim() {
-                "" | "null" => Ok(None),
-                "true" | "True" | "TRUE" => Ok(Some(true)),
-                "false" | "False" | "FALSE" => Ok(Some(false)),
+            Self::Boolean(value) => Ok(*value),
+            Self::Text(text) => match text.as_str() {
+                "true" | "True" | "TRUE" => Ok(true),
+                "false" | "False" | "FALSE" => Ok(false),
                 _ => Err(BOOLEAN),
             },
+            Self::Null | Self::Whole(_) | Self::Fraction(_) => Err(BOOLEAN),
         }
     }
 
-    /// The value of a field for whole numbers. It is `None` for null and for an empty text.
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "Java cuts a fraction off, and the number is in range"
-    )]
-    pub fn whole(&self) -> Result<Option<i64>, Wrong> {
+    /// The value of a field for whole numbers.
+    pub fn whole(&self) -> Result<i64, Wrong> {
         match self {
-            Self::Null => Ok(None),
-            Self::Boolean(_) => Err(WHOLE),
-            Self::Whole(text) => number(text).map(Some),
-            Self::Fraction(text) => {
-                let value = text.parse::<f64>().ok().filter(|value| value.abs() < LONGS_END);
-                value.map(|value| Some(value as i64)).ok_or(WHOLE)
-            }
-            Self::Text(text) => match text.trim() {
-                "" | "null" => Ok(None),
-                text => number(text).map(Some),
-            },
-        }
-    }
-
-    /// The value of a field for small whole numbers, as Spark's library reads it from Spark 4.0 on: without blanks and
-    /// fractions.
-    pub fn strict_whole(&self) -> Result<Option<i64>, Wrong> {
-        match self {
-            Self::Null => Ok(None),
-            Self::Whole(text) | Self::Text(text) => number(text).map(Some),
-            Self::Boolean(_) | Self::Fraction(_) => Err(WHOLE),
+            Self::Whole(text) | Self::Text(text) => text.parse().map_err(|_| WHOLE),
+            Self::Null | Self::Boolean(_) | Self::Fraction(_) => Err(WHOLE),
         }
     }
 
     /// The value of a field for a file's mode, which may be octal: `0444`, `0o444`.
-    pub fn mode(&self) -> Result<Option<i64>, Wrong> {
+    pub fn mode(&self) -> Result<i64, Wrong> {
         let octal = match self {
-            Self::Text(text) => text.strip_prefix('0').map(|digits| digits.trim_start_matches(['o', 'O'])),
+            Self::Text(text) => text.strip_prefix("0o").or_else(|| text.strip_prefix('0')),
             _ => None,
         };
         let is_octal =
             |digits: &&str| !digits.is_empty() && digits.bytes().all(|digit| matches!(digit, b'0'..=b'7'));
         match octal.filter(is_octal) {
-            Some(digits) => i64::from_str_radix(digits, 8).map(Some).map_err(|_| WHOLE),
-            None => self.strict_whole(),
+            Some(digits) => i64::from_str_radix(digits, 8).map_err(|_| WHOLE),
+            None => self.whole(),
         }
     }
-}
-
-fn number(text: &str) -> Result<i64, Wrong> {
-    text.parse().map_err(|_| WHOLE)
 }
 
 fn is_digits(text: &str) -> bool {

@@ -19,9 +19,11 @@ const SOME_TIME: &str = "1970-01-01T00:00:00Z";
 const TEXT: Wrong = "it must be a text";
 
 /// Reads every place of the document as the type `T` wants it, and stores each result in the document's node.
-pub(super) fn read<'n, T: Deserialize<'n>>(document: &'n Node, strict: bool) -> Result<(), String> {
+pub(super) fn read<'n, T: Deserialize<'n>>(document: &'n Node, octal_modes: bool) -> Result<(), String> {
     let place = FieldPath { above: None, name: Name::Document };
-    T::deserialize(Asking { node: document, place: &place, strict }).map(drop).map_err(|refused| refused.0)
+    T::deserialize(Asking { node: document, place: &place, octal_modes })
+        .map(drop)
+        .map_err(|refused| refused.0)
 }
 
 /// Why the document is not of that type.
@@ -68,8 +70,8 @@ impl fmt::Display for FieldPath<'_> {
 struct Asking<'n, 'p> {
     node: &'n Node,
     place: &'p FieldPath<'p>,
-    /// Whether small whole numbers are read as from Spark 4.0 on ([`Scalar::strict_whole`]).
-    strict: bool,
+    /// Whether modes of files may be octal ([`Scalar::mode`]).
+    octal_modes: bool,
 }
 
 impl<'n> Asking<'n, '_> {
@@ -104,29 +106,21 @@ impl<'n> Asking<'n, '_> {
     }
 
     /// Reads the scalar and stores the result.
-    fn read_scalar<T>(
+    fn read_scalar<T: Copy + Into<Value>>(
         &self,
         wrong: Wrong,
-        read: impl Fn(&Scalar) -> Result<Option<T>, Wrong>,
-    ) -> Result<T, Refused>
-    where
-        T: Copy + Default + Into<Value>,
-    {
+        read: impl Fn(&Scalar) -> Result<T, Wrong>,
+    ) -> Result<T, Refused> {
         let value = read(self.scalar(wrong)?).map_err(|wrong| self.refuse(wrong))?;
-        self.store(value.map_or(Reading::Nothing, |value| Reading::Value(value.into())));
-        Ok(value.unwrap_or_default())
+        self.store(Reading::Value(value.into()));
+        Ok(value)
     }
 
     fn small_number(&self) -> Result<i32, Refused> {
         let is_mode = matches!(self.place.name, Name::Field("mode" | "defaultMode"));
         self.read_scalar("it must be a whole number", |scalar| {
-            let number = match (self.strict, is_mode) {
-                (true, true) => scalar.mode(),
-                (true, false) => scalar.strict_whole(),
-                (false, _) => scalar.whole(),
-            };
-            let in_range = |number: i64| i32::try_from(number).map_err(|_| "it must be a number of 32 bits");
-            number?.map(in_range).transpose()
+            let number = if self.octal_modes && is_mode { scalar.mode() } else { scalar.whole() };
+            i32::try_from(number?).map_err(|_| "it must be a number of 32 bits")
         })
     }
 }
@@ -238,7 +232,7 @@ impl<'n> SeqAccess<'n> for Items<'n, '_> {
     fn next_element_seed<T: DeserializeSeed<'n>>(&mut self, seed: T) -> Result<Option<T::Value>, Refused> {
         let Some((index, node)) = self.list.next() else { return Ok(None) };
         let place = FieldPath { above: Some(self.of.place), name: Name::Item(index) };
-        seed.deserialize(Asking { node, place: &place, strict: self.of.strict }).map(Some)
+        seed.deserialize(Asking { node, place: &place, octal_modes: self.of.octal_modes }).map(Some)
     }
 }
 
@@ -262,6 +256,6 @@ impl<'n> MapAccess<'n> for Entries<'n, '_> {
             return Err(Refused::custom("a value without a key"));
         };
         let place = FieldPath { above: Some(self.of.place), name: Name::Field(key) };
-        seed.deserialize(Asking { node, place: &place, strict: self.of.strict })
+        seed.deserialize(Asking { node, place: &place, octal_modes: self.of.octal_modes })
     }
 }
