@@ -3,11 +3,12 @@
 //! A process can use a removed file for days through its open handle. But the path then leads to another file, or to none.
 //! All that the process acknowledges meanwhile is lost when it ends.
 
+use cloakroom_core::lock::lock;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use rustix::fs::{Mode, OFlags};
 use tokio_util::sync::CancellationToken;
@@ -50,7 +51,7 @@ impl Place {
             return Ok(());
         }
         let watched = Watched { path: path.to_owned(), id, _handle: handle };
-        self.0.watched.lock().unwrap_or_else(PoisonError::into_inner).push(watched);
+        lock(&self.0.watched).push(watched);
         Ok(())
     }
 
@@ -69,7 +70,7 @@ impl Place {
     /// Looks at the paths. Returns an error once one has led to another file, or to none. It may block.
     pub(crate) fn look(&self) -> Result<(), Replaced> {
         self.known()?;
-        let watched = self.0.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        let watched = lock(&self.0.watched);
         // A path that cannot be looked at, for instance on a failing disk, is not known to be another file.
         let moved =
             watched.iter().find(|file| found_at(&file.path).is_ok_and(|found| found != Some(file.id)));

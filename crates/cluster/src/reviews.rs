@@ -7,7 +7,7 @@ mod turns;
 mod unknown;
 mod user;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec};
@@ -25,6 +25,7 @@ use self::unknown::Unknown;
 use super::{ApiFailure, ApiServer};
 use cloakroom_core::clock::Clock;
 use cloakroom_core::host::Host;
+use cloakroom_core::lock::lock;
 use cloakroom_core::metrics::{LimitUse, Limited};
 
 pub use accepted::AcceptedTokens;
@@ -123,7 +124,7 @@ impl Reviews {
     }
 
     fn known_by(&self, key: &Key) -> Option<User> {
-        locked(&self.users).get(key, self.clock.monotonic())
+        lock(&self.users).get(key, self.clock.monotonic())
     }
 
     /// Finds the user of a token that a request from `host` shows.
@@ -132,17 +133,17 @@ impl Reviews {
         if let Some(user) = self.known_by(&key) {
             return Ok(user);
         }
-        if locked(&self.refused).get(&key, self.clock.monotonic()).is_some() {
+        if lock(&self.refused).get(&key, self.clock.monotonic()).is_some() {
             return Err(self.not_authenticated());
         }
-        let was_good = locked(&self.users).has(&key);
+        let was_good = lock(&self.users).has(&key);
         let reviewed = if was_good {
             self.review_token(token, key, Some(&self.slots)).await?
         } else {
             self.review_unknown(token, key, host).await?
         };
         let Some(user) = reviewed else {
-            locked(&self.users).remove(&key);
+            lock(&self.users).remove(&key);
             self.remember(&self.refused, key, (), NO_LASTS);
             return Err(self.not_authenticated());
         };
@@ -165,7 +166,7 @@ impl Reviews {
     /// the API server.
     pub async fn may_stage_in(&self, user: &User, namespace: &str) -> Result<(), ReviewError> {
         let key = key(&[&user.key, namespace.as_bytes()]);
-        let known = locked(&self.permissions).get(&key, self.clock.monotonic());
+        let known = lock(&self.permissions).get(&key, self.clock.monotonic());
         let is_allowed = if let Some(is_allowed) = known {
             is_allowed
         } else {
@@ -188,7 +189,7 @@ impl Reviews {
     }
 
     fn remember<V: Clone>(&self, cache: &Mutex<Cache<V>>, key: Key, value: V, lasts: Duration) {
-        locked(cache).put(key, value, self.clock.monotonic(), lasts);
+        lock(cache).put(key, value, self.clock.monotonic(), lasts);
     }
 
     async fn review_token(
@@ -262,10 +263,6 @@ impl Reviews {
         });
         serde_json::from_str(&answer.await?).map_err(|_| unreadable("it is no review"))
     }
-}
-
-fn locked<V>(cache: &Mutex<Cache<V>>) -> std::sync::MutexGuard<'_, Cache<V>> {
-    cache.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Shows only the API server's address, and no token.

@@ -10,6 +10,7 @@
 //! - [`reload`]: files that are read again when they change
 //! - [`clock`]: what time it is, as a parameter
 //! - [`metrics`]: what Prometheus is told
+//! - [`lock`]: locks that a panic elsewhere does not close
 //! - [`client`], [`host`], [`waiting`]: clients that take turns
 //! - [`secret_text`]: tokens, passwords and keys that settings give
 
@@ -19,6 +20,7 @@ pub mod client;
 pub mod clock;
 pub mod host;
 pub mod image;
+pub mod lock;
 pub mod metrics;
 pub mod near;
 pub mod protocol;

@@ -10,9 +10,10 @@ mod limits;
 mod process;
 mod transfers;
 
+use crate::lock::lock;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -267,8 +268,4 @@ impl Metrics {
             families.limit_used.get_or_create(&of.as_str().into()).set(used);
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -13,7 +13,6 @@ impl SecretText {
     }
 
     /// The text itself, for the one who checks the secret only.
-    #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
     }

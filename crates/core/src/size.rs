@@ -98,7 +98,6 @@ fn parse(text: &str, default_unit: SizeUnit) -> Result<ByteSize, Problem> {
 }
 
 /// A size for people, rounded to a tenth of its unit: `1.5 GiB`, `512 MiB`, `17 B`.
-#[must_use]
 pub fn format_size(bytes: u64) -> String {
     // A unit is taken from where rounding would otherwise show 1024 of the one below it.
     let unit = SizeUnit::LARGEST_FIRST
@@ -123,13 +122,11 @@ pub struct ByteSize(u64);
 
 impl ByteSize {
     /// Wraps a number of bytes, for defaults.
-    #[must_use]
     pub const fn new(bytes: u64) -> Self {
         Self(bytes)
     }
 
     /// The number of bytes.
-    #[must_use]
     pub const fn bytes(self) -> u64 {
         self.0
     }

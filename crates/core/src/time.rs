@@ -106,7 +106,6 @@ fn parse(text: &str, default_unit: Option<TimeUnit>) -> Result<Duration, Problem
 }
 
 /// The shortest time string that is exact: `30m`, `90s`, `500ms`; fractions of a microsecond are cut off.
-#[must_use]
 pub fn format_duration(duration: Duration) -> String {
     let microseconds = duration.as_micros();
     if microseconds == 0 {
@@ -123,7 +122,6 @@ pub fn format_duration(duration: Duration) -> String {
 }
 
 /// How long something took, for people: `15ms`, `1.2s`, `95.0s`; cut off and not rounded.
-#[must_use]
 pub fn format_elapsed(elapsed: Duration) -> String {
     match (elapsed.as_secs(), elapsed.subsec_millis()) {
         (0, milliseconds) => format!("{milliseconds}ms"),
@@ -138,13 +136,11 @@ pub struct SparkDuration(Duration);
 
 impl SparkDuration {
     /// Wraps a time, for defaults.
-    #[must_use]
     pub const fn new(duration: Duration) -> Self {
         Self(duration)
     }
 
     /// The time itself.
-    #[must_use]
     pub const fn get(self) -> Duration {
         self.0
     }

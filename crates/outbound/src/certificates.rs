@@ -62,7 +62,6 @@ impl TrustedCertificates {
     }
 
     /// The certificates as PEM.
-    #[must_use]
     pub fn to_pem(&self) -> String {
         pem::to_pem(&self.0)
     }

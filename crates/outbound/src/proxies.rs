@@ -146,13 +146,11 @@ impl Exempt {
 
 impl Proxies {
     /// Reads the environment of this process.
-    #[must_use]
     pub fn of_environment() -> Self {
         Self::of(|name| std::env::var(name).ok())
     }
 
     /// Reads the variables of an environment.
-    #[must_use]
     pub fn of(variable: impl Fn(&str) -> Option<String>) -> Self {
         let set = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
         // A web server passes on a header `Proxy` as HTTP_PROXY to the programs that it starts.

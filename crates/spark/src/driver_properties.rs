@@ -14,7 +14,6 @@ use super::{Properties, properties_text};
 
 /// Returns the text of the properties file. Each `local:` entry of the lists that is in one of `folders` becomes
 /// `file:`.
-#[must_use]
 pub fn with_fetched_files(properties: &Properties, folders: &[&Path]) -> String {
     let rewritten: BTreeMap<String, String> = properties
         .iter()

@@ -91,19 +91,16 @@ impl Properties {
     }
 
     /// The file's name, as it was given to [`Properties::parse`].
-    #[must_use]
     pub fn file(&self) -> &str {
         &self.file
     }
 
     /// The value of a key; empty if the file gives it none.
-    #[must_use]
     pub fn get(&self, key: &str) -> Option<&str> {
         self.entries.get(key).map(|entry| entry.value.as_str())
     }
 
     /// The line number, from 1, on which the key's last setting begins.
-    #[must_use]
     pub fn line_of(&self, key: &str) -> Option<usize> {
         self.entries.get(key).map(|entry| entry.line)
     }

@@ -70,7 +70,6 @@ impl DependencyUri {
     }
 
     /// The URI as it was written. Not for messages, because a remote URI may contain a secret.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
             Self::Submitter(file) | Self::Image(file) => &file.text,
@@ -79,7 +78,6 @@ impl DependencyUri {
     }
 
     /// The URI for messages.
-    #[must_use]
     pub fn redacted(&self) -> String {
         match self {
             Self::Submitter(file) | Self::Image(file) => file.text.clone(),
@@ -128,13 +126,11 @@ impl FileUri {
     }
 
     /// The path; percent-decoded if the text has a scheme.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// The path for settings without fragments: in a text without a scheme, a `#` is part of the path.
-    #[must_use]
     pub fn whole_path(&self) -> &Path {
         match split_scheme(&self.text) {
             None => Path::new(&self.text),
@@ -143,7 +139,6 @@ impl FileUri {
     }
 
     /// The text after `#`: the name under which Spark unpacks an archive.
-    #[must_use]
     pub fn fragment(&self) -> Option<&str> {
         self.fragment.as_deref()
     }
@@ -164,19 +159,16 @@ impl RemoteUri {
     }
 
     /// The URI as it was written, for fetching. User information and query may be secret.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
     /// The scheme in lower case, without its colon.
-    #[must_use]
     pub fn scheme(&self) -> &str {
         &self.scheme
     }
 
     /// The URI for messages, without user information, query and fragment.
-    #[must_use]
     pub fn redacted(&self) -> String {
         let shown = self.after_scheme().split(['?', '#']).next().unwrap_or_default();
         format!("{}:{}", self.scheme, without_users(shown))

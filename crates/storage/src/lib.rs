@@ -1,6 +1,6 @@
 //! Staged resources: the rules for their bytes and their ledger, and the order in which both become durable.
 //!
-//! - [`store`]: the port for bundles' bytes, with a store in memory
+//! - [`store`]: the port for bundles' bytes
 //! - [`ledger`]: the port for the ownership table
 //! - [`ready`]: what is known of the ready resources without a query
 //! - [`copies`]: copies of the ledger, away from its disk

@@ -6,12 +6,13 @@
 
 use std::collections::VecDeque;
 use std::mem;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
 use cloakroom_core::client::Client;
+use cloakroom_core::lock::lock;
 use cloakroom_core::waiting::WaitingRoom;
 
 /// The longest time of a turn that needs the processor.
@@ -74,7 +75,7 @@ impl Turns {
     /// Waits for a turn.
     pub async fn take(&self, client: Client) -> Turn {
         let given = {
-            let mut queue = self.queue();
+            let mut queue = lock(&self.0);
             let is_alone =
                 queue.company.as_mut().is_some_and(|company| company.is_alone(&client, Instant::now()));
             if queue.waiting.is_empty() && (is_alone || queue.has_room()) {
@@ -91,7 +92,7 @@ impl Turns {
         // A sender is dropped unused only together with the queue.
         match given.await {
             Ok(turn) => turn,
-            Err(_) => self.give(&mut self.queue()),
+            Err(_) => self.give(&mut lock(&self.0)),
         }
     }
 
@@ -120,9 +121,9 @@ impl Turns {
     /// Passes on turns that have lasted too long, while requests are waiting.
     async fn go_on(self) {
         loop {
-            let until_over = self.queue().until_over();
+            let until_over = lock(&self.0).until_over();
             tokio::time::sleep(until_over).await;
-            let mut queue = self.queue();
+            let mut queue = lock(&self.0);
             if queue.waiting.is_empty() {
                 queue.goes_on = false;
                 return;
@@ -133,11 +134,7 @@ impl Turns {
 
     /// The number of turns that have not ended.
     pub fn count(&self) -> usize {
-        self.queue().given.len()
-    }
-
-    fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0).given.len()
     }
 }
 
@@ -181,7 +178,7 @@ impl Queue {
 impl Turn {
     /// Ends the turn, and gives it to the next request.
     pub fn end(&self) {
-        let mut queue = self.turns.queue();
+        let mut queue = lock(&self.turns.0);
         queue.given.retain(|(number, _)| *number != self.number);
         self.turns.hand_on(queue);
     }
@@ -228,13 +225,13 @@ mod tests {
             assert!(turn.is_some(), "the turns of those that wait are over");
         }
         drop(taken);
-        assert!(turns.queue().given.is_empty());
+        assert!(lock(&turns.0).given.is_empty());
     }
 
     #[tokio::test]
     async fn a_client_that_is_alone_may_have_any_number_of_turns() {
         let turns = Turns::between_clients(1);
-        turns.queue().company = Some(Company { last: host(1), changed_at: None });
+        lock(&turns.0).company = Some(Company { last: host(1), changed_at: None });
         let alone = [turns.take(host(1)).now_or_never(), turns.take(host(1)).now_or_never()];
         assert!(alone.iter().all(Option::is_some));
     }
@@ -263,7 +260,7 @@ mod tests {
     #[test]
     fn clients_that_are_gone_take_no_turn() {
         let turns = Turns::new(AT_ONCE);
-        let mut queue = turns.queue();
+        let mut queue = lock(&turns.0);
         let (sender, _given) = oneshot::channel();
         for last in (0..=u8::MAX).cycle().take(1000) {
             queue.waiting.push(host(last), oneshot::channel().0);
@@ -276,7 +273,7 @@ mod tests {
     #[test]
     fn namespaces_behind_one_address_take_turns() {
         let turns = Turns::new(AT_ONCE);
-        let mut queue = turns.queue();
+        let mut queue = lock(&turns.0);
         let mut receivers = Vec::new();
         let spark = || Client::Holder(Holder::namespace("spark"));
         for client in [host(1), host(1), host(1), spark()] {

@@ -38,7 +38,6 @@ impl Drawn {
 
     /// The random part of the name of one copy's folder. It comes from a digest, because only the plan knows how many
     /// copies there are, and the plan draws nothing.
-    #[must_use]
     pub fn copy(&self, number: usize) -> Uuid {
         let digest = Sha256::new().chain_update(self.copies).chain_update(number.to_be_bytes()).finalize();
         let mut bytes = [0; 16];

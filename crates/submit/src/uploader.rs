@@ -26,7 +26,6 @@ impl Uploader {
 
     /// The same for a server that says this of its uploads; `None` if it wants no such tokens. A server that says nothing
     /// is asked once it refuses an upload.
-    #[must_use]
     pub fn answered(self, upload_auth: Option<&Word<UploadAuthKind>>) -> Option<Self> {
         let is_wanted = upload_auth == Some(&Word::Known(UploadAuthKind::Kubernetes));
         (is_wanted || upload_auth.is_none()).then_some(Self { is_wanted, ..self })

@@ -8,6 +8,7 @@
 
 pub mod ledger;
 pub mod ledgers;
+mod memory;
 pub mod store;
 pub mod stores;
 

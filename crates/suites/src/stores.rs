@@ -11,7 +11,7 @@ use cloakroom_adapters::bucket::{BucketOptions, BucketStore, Location, Pool};
 use cloakroom_adapters::disk::{DataDirectory, DiskStore};
 use cloakroom_core::metrics::Metrics;
 use cloakroom_core::resource::BlobKey;
-use cloakroom_storage::store::{BlobStore, LocalDisk as _, MemoryStore, Storage};
+use cloakroom_storage::store::{BlobStore, LocalDisk as _, Storage};
 use cloakroom_testing::azurite::{self, Azurite};
 use cloakroom_testing::ceph::Ceph;
 use cloakroom_testing::google_storage::{self, GoogleStorage};
@@ -20,6 +20,7 @@ use cloakroom_testing::needs::{missing, skip_unless_all};
 use cloakroom_testing::s3_gateway::{ACCESS_KEY, BUCKET as TEAM, S3Gateway, SECRET_KEY, uploads};
 
 use crate::Implementation;
+use crate::memory::MemoryStore;
 
 /// The stores in which whole servers are tried.
 pub const STORES: [&Store; 6] = [&S3, &AZURE, &GOOGLE, &HDFS, &DISK, &MEMORY];

@@ -1,12 +1,13 @@
 //! The progress of a fetch: a bar on a terminal, a line for each event elsewhere.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget};
 
 use crate::commands::screen::{Screen, columns, template, transfer_style};
+use cloakroom_core::lock::lock;
 use cloakroom_core::time::format_duration;
 use cloakroom_transfer::fetch::FetchObserver;
 
@@ -30,13 +31,13 @@ impl FetchProgress {
 
     /// Removes the bar.
     pub(super) fn end(&self) {
-        if let Some(bar) = self.bar.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(bar) = lock(&self.bar).take() {
             bar.finish_and_clear();
         }
     }
 
     fn draw(&self, came: u64, all: Option<u64>) {
-        let mut bar = self.bar.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bar = lock(&self.bar);
         let style = all.map_or_else(|| OF_UNKNOWN_SIZE.to_owned(), |_| transfer_style(columns()));
         let bar = bar.get_or_insert_with(|| {
             let bar = ProgressBar::with_draw_target(all, ProgressDrawTarget::hidden());
@@ -74,7 +75,7 @@ impl FetchObserver for FetchProgress {
             return;
         }
         let (came, all) = {
-            let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut sources = lock(&self.sources);
             sources.insert(what.to_owned(), (came, all));
             sum(&sources)
         };

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -16,6 +16,7 @@ use super::store::Bucket;
 use crate::cli::RestoreChoice;
 use cloakroom_adapters::bucket::BucketStore;
 use cloakroom_adapters::sqlite::SqliteLedger;
+use cloakroom_core::lock::lock;
 use cloakroom_core::metrics::Metrics;
 use cloakroom_core::text::chain;
 use cloakroom_server::shutdown::Shutdown;
@@ -141,10 +142,10 @@ impl Maker {
             move || remove(&part).map(|()| has_room(&path))
         });
         let has_room = has_room.await?;
-        if self.state().newest.is_none() {
+        if lock(&self.state).newest.is_none() {
             self.note_newest(self.store.copies().await?.pop());
         }
-        let (own, changes) = (self.state().own, self.ledger.changes());
+        let (own, changes) = (lock(&self.state).own, self.ledger.changes());
         if own.is_some_and(|own| own.changes == changes) {
             self.metrics.ledger_copied(Timestamp::now());
             return Ok(());
@@ -165,7 +166,7 @@ impl Maker {
 
     /// Whether a copy is less than a day old. One that is from the future says nothing.
     fn has_recent_copy(&self) -> bool {
-        let state = self.state();
+        let state = lock(&self.state);
         let times = [state.newest.map(CopyName::made_at), state.own.map(|own| own.at)];
         let mut ages = times.into_iter().flatten().map(|at| Timestamp::now().duration_since(at));
         ages.any(|age| !age.is_negative() && age < INTERVAL)
@@ -184,9 +185,9 @@ impl Maker {
     /// Puts a file with a whole ledger into the bucket.
     async fn keep(&self, file: &Path, changes: u64) -> anyhow::Result<()> {
         let at = Timestamp::now();
-        let name = CopyName::after(self.state().newest, at);
+        let name = CopyName::after(lock(&self.state).newest, at);
         self.store.keep_copy(name, file).await?;
-        *self.state() = State { newest: Some(name), own: Some(Own { at, changes }) };
+        *lock(&self.state) = State { newest: Some(name), own: Some(Own { at, changes }) };
         self.metrics.ledger_copied(at);
         tracing::info!(copy = %name, "a copy of the ledger is in the bucket");
         Ok(())
@@ -206,12 +207,8 @@ impl Maker {
 
     /// Notes what the bucket has from earlier servers.
     fn note_newest(&self, newest: Option<CopyName>) {
-        self.state().newest = newest;
+        lock(&self.state).newest = newest;
         self.metrics.ledger_copied(newest.map_or(Timestamp::UNIX_EPOCH, CopyName::made_at));
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

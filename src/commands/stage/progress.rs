@@ -1,11 +1,12 @@
 //! The progress of an upload: a bar on a terminal, a line for each event elsewhere.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget};
 
+use cloakroom_core::lock::lock;
 use cloakroom_core::size::format_size;
 use cloakroom_submit::{BundleKind, Uploading};
 use cloakroom_transfer::client::{RetryNotice, StageObserver};
@@ -28,13 +29,13 @@ impl Uploads {
     /// Starts to show the next upload.
     pub fn begin(&self, progress: StageProgress) -> Arc<StageProgress> {
         let progress = Arc::new(progress);
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&progress));
+        *lock(&self.0) = Some(Arc::clone(&progress));
         progress
     }
 
     /// Removes the bar of the current upload.
     pub fn end(&self) {
-        if let Some(upload) = self.0.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(upload) = lock(&self.0).take() {
             upload.end();
         }
     }
@@ -93,7 +94,7 @@ impl StageProgress {
 
     /// The line about how far the upload is, if it is time for one.
     fn line(&self, read_bytes: u64, now: Instant) -> Option<String> {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = lock(&self.told);
         if now.saturating_duration_since(*told) < LINE_EVERY {
             return None;
         }

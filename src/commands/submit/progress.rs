@@ -1,7 +1,7 @@
 //! The progress of a submission on stderr: lines in Spark's format. On a terminal, a progress line below them shows the
 //! upload in flight, and later the state of the application.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget};
@@ -9,6 +9,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget};
 use crate::commands::screen::Screen;
 use crate::commands::stage::progress::{StageProgress, Uploads};
 
+use cloakroom_core::lock::lock;
 use cloakroom_core::size::format_size;
 use cloakroom_core::time::format_elapsed;
 use cloakroom_submit::{
@@ -26,7 +27,7 @@ const STATUS: &str = "{spinner} {prefix} for {elapsed_precise}{msg}";
 
 /// Shows the status. The elapsed time counts from the beginning of the phase.
 fn show(screen: &Screen, line: &Mutex<Option<ProgressBar>>, status: &Status) {
-    let mut line = line.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut line = lock(line);
     let line = line.get_or_insert_with(|| {
         screen.draw(ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden()), STATUS)
     });

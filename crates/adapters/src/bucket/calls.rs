@@ -2,10 +2,11 @@
 
 use std::future::Future;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use cloakroom_core::lock::lock;
 use cloakroom_core::resource::{BlobKey, UploadHandle};
 use cloakroom_core::retry::{Backoff, Failures};
 use cloakroom_storage::store::{BlobFacts, StoreError};
@@ -209,19 +210,15 @@ impl Bucket {
         let answer = timeout(patience, authenticated).await;
         let answer = answer.unwrap_or_else(|_| Err(self.late(action, path)));
         if answer.is_ok() {
-            *self.succeeded_at() = Some(Instant::now());
+            *lock(&self.succeeded_at) = Some(Instant::now());
         }
         answer
-    }
-
-    fn succeeded_at(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.succeeded_at.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the bucket can be read now, as far as the last calls tell. It is asked only if there was none: probes come each
     /// second, and each request costs money.
     pub async fn check(&self) -> Result<(), StoreError> {
-        let is_recent = self.succeeded_at().is_some_and(|at| at.elapsed() < RECENT);
+        let is_recent = lock(&self.succeeded_at).is_some_and(|at| at.elapsed() < RECENT);
         if is_recent { Ok(()) } else { self.confirm().await }
     }
 
@@ -311,7 +308,7 @@ impl Bucket {
         match self.repeated("read", &path, PATIENCE, ask).await {
             Err(failure) if !failure.is_absent_object() => return Err(failure.into()),
             // That there is no such object is an answer, too.
-            _ => *self.succeeded_at() = Some(Instant::now()),
+            _ => *lock(&self.succeeded_at) = Some(Instant::now()),
         }
         Ok(())
     }

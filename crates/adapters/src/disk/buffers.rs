@@ -1,7 +1,8 @@
 //! Buffers that downloads read into. They are used again, because allocating and clearing new ones costs time, and
 //! under load scatters memory over the allocator's arenas.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use cloakroom_core::lock::lock;
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 
@@ -31,7 +32,7 @@ pub(super) struct Buffer {
 impl Buffers {
     /// A buffer of `length` bytes, with the content of its earlier use.
     pub(super) fn take(self: &Arc<Self>, length: usize) -> Buffer {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = lock(&self.0);
         kept.used_bytes += length;
         let free = &mut kept.free;
         let fitting = free.iter().position(|bytes| bytes.len() == length);
@@ -46,7 +47,7 @@ impl Buffers {
     }
 
     fn give_back(&self, bytes: Vec<u8>) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = lock(&self.0);
         kept.used_bytes -= bytes.len();
         let most = (KEPT_WHEN_IDLE + kept.used_bytes).min(KEPT_BYTES);
         kept.free.push(bytes);

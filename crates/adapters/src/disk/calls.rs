@@ -3,8 +3,9 @@
 //! A disk that hangs answers no call, and there are only so many threads. Before they run out, new calls are refused, so
 //! that everything else in this process goes on.
 
+use cloakroom_core::lock::lock;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tokio::task::JoinHandle;
@@ -68,7 +69,7 @@ impl Calls {
 
     /// Returns an error if too many calls are stuck at `now`.
     fn admit(&self, now: Instant) -> Result<&Self, DiskError> {
-        let running = self.lock();
+        let running = lock(&self.0);
         // They are in the order of their age. So if this one is old, as many are.
         let old = running.since.values().nth(MOST_STUCK - 1);
         match old {
@@ -82,21 +83,17 @@ impl Calls {
     }
 
     fn count_since(&self, since: Instant) -> Call {
-        let mut running = self.lock();
+        let mut running = lock(&self.0);
         let number = running.next;
         running.next += 1;
         running.since.insert(number, since);
         Call { calls: self.clone(), number }
     }
-
-    fn lock(&self) -> MutexGuard<'_, Running> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Drop for Call {
     fn drop(&mut self) {
-        self.calls.lock().since.remove(&self.number);
+        lock(&self.calls.0).since.remove(&self.number);
     }
 }
 
@@ -126,14 +123,14 @@ mod tests {
             Ok(())
         });
         let work = work.unwrap();
-        assert_eq!(calls.lock().since.len(), 1);
+        assert_eq!(lock(&calls.0).since.len(), 1);
         let waiting = tokio::spawn(work);
         waiting.abort();
         assert!(waiting.await.unwrap_err().is_cancelled());
-        assert_eq!(calls.lock().since.len(), 1, "the thread is still taken");
+        assert_eq!(lock(&calls.0).since.len(), 1, "the thread is still taken");
         drop(release);
         calls.run(|| Ok(())).await.unwrap();
-        while !calls.lock().since.is_empty() {
+        while !lock(&calls.0).since.is_empty() {
             tokio::task::yield_now().await;
         }
     }

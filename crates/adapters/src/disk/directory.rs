@@ -3,7 +3,7 @@
 use std::fs::{DirBuilder, File, TryLockError};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rustix::fs::{Access, AtFlags, OFlags};
 use rustix::io::Errno;
@@ -13,6 +13,7 @@ use super::permission::explained;
 use super::root::Root;
 use super::{DiskError, sync_folder};
 use crate::place::Place;
+use cloakroom_core::lock::lock;
 use cloakroom_core::resource::BlobKey;
 
 /// The name of the file that earlier versions lock.
@@ -123,7 +124,7 @@ impl DataDirectory {
     /// Makes the file `lock` and the folders of the store again if they were removed. A new `lock` is locked at once.
     pub(super) fn make_again(&self) -> Result<(), DiskError> {
         if self.root.look_at(Path::new(LOCK))?.is_none() {
-            *self.lock.lock().unwrap_or_else(PoisonError::into_inner) = lock_in(&self.root)?;
+            *lock(&self.lock) = lock_in(&self.root)?;
         }
         for folder in self.folders.iter().map(Path::new) {
             if !self.root.is_folder(folder) {

@@ -147,7 +147,6 @@ impl NotPermitted {
 
 impl DiskError {
     /// The same error for a process in a pod, where other advice helps.
-    #[must_use]
     pub fn in_a_pod(mut self) -> Self {
         if let Self::NotPermitted(found) = &mut self {
             found.in_a_pod = true;

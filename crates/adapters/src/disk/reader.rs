@@ -6,9 +6,10 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use bytes::Bytes;
+use cloakroom_core::lock::lock;
 use cloakroom_core::resource::BlobKey;
 use futures_util::stream;
 use futures_util::{StreamExt as _, TryFutureExt as _};
@@ -87,18 +88,18 @@ impl OpenFiles {
 
     /// Makes the next opening of a blob look at the disk again. Readers that have the file open keep it.
     pub(super) fn forget(&self, key: BlobKey) {
-        self.lock().remove(&key);
+        lock(&self.slots).remove(&key);
     }
 
     /// How many files are open, and how many may be open; `None` if there is no limit.
     pub(super) fn count(&self) -> Option<(usize, usize)> {
-        let open = self.lock().values().filter(|slot| slot.strong_count() > 0).count();
+        let open = lock(&self.slots).values().filter(|slot| slot.strong_count() > 0).count();
         (self.most < usize::MAX).then_some((open, self.most))
     }
 
     /// The slot of a blob. The lock is never held while a file is opened, because a disk may take any time for that.
     fn slot(&self, key: BlobKey) -> Option<Arc<Slot>> {
-        let mut slots = self.lock();
+        let mut slots = lock(&self.slots);
         if let Some(slot) = slots.get(&key).and_then(Weak::upgrade) {
             return Some(slot);
         }
@@ -109,10 +110,6 @@ impl OpenFiles {
         let slot = Arc::new(Slot::default());
         slots.insert(key, Arc::downgrade(&slot));
         Some(slot)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<BlobKey, Weak<Slot>>> {
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,8 +1,9 @@
 //! The folders over which bundles are spread.
 
+use cloakroom_core::lock::lock;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use super::DiskError;
 use super::root::Root;
@@ -17,7 +18,7 @@ impl ShardFolders {
     /// Creates the folder if it is missing, and returns once its name is durable. It is not enough that the folder
     /// exists: another upload may have made it a moment ago, and may not have synced it yet.
     pub(super) fn ensure(&self, root: &Root, shard: &Path) -> Result<(), DiskError> {
-        let mut durable = self.durable.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut durable = lock(&self.durable);
         if durable.contains(shard) && root.is_folder(shard) {
             return Ok(());
         }

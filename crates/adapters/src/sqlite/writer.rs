@@ -1,7 +1,7 @@
 //! The one task that writes. Operations that wait at the same time share a transaction, and so one fsync.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sqlx::sqlite::SqliteConnection;
@@ -13,6 +13,7 @@ use super::BUSY_TIMEOUT;
 use super::error::{failed, is_locked};
 use super::operation::{Asked, Job, Operation};
 use crate::place::Place;
+use cloakroom_core::lock::lock;
 use cloakroom_core::text::chain;
 use cloakroom_storage::Replaced;
 use cloakroom_storage::ledger::{LedgerError, Mirror};
@@ -32,7 +33,7 @@ pub(super) struct Feed {
 
 impl Feed {
     pub(super) fn follow(&self, mirror: Arc<dyn Mirror>) {
-        *self.lock() = Some(mirror);
+        *lock(&self.mirror) = Some(mirror);
     }
 
     /// How many changes were committed.
@@ -41,25 +42,21 @@ impl Feed {
     }
 
     fn least_bytes(&self) -> u64 {
-        self.lock().as_ref().map_or(0, |mirror| mirror.least_bytes())
+        lock(&self.mirror).as_ref().map_or(0, |mirror| mirror.least_bytes())
     }
 
     fn committed(&self, job: &dyn Job) {
         let Some(change) = job.change() else { return };
         self.changes.fetch_add(u64::from(change.is_real()), Ordering::Relaxed);
-        if let Some(mirror) = &*self.lock() {
+        if let Some(mirror) = &*lock(&self.mirror) {
             mirror.committed(&change);
         }
     }
 
     fn doubt(&self) {
-        if let Some(mirror) = &*self.lock() {
+        if let Some(mirror) = &*lock(&self.mirror) {
             mirror.doubt();
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Arc<dyn Mirror>>> {
-        self.mirror.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

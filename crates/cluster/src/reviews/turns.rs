@@ -1,7 +1,8 @@
 //! Turns for each user, so that the questions about one user keep no other user waiting.
 
+use cloakroom_core::lock::lock;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use tokio::sync::Semaphore;
 
@@ -15,7 +16,7 @@ pub(super) struct Turns(Mutex<HashMap<Box<str>, Weak<Semaphore>>>);
 impl Turns {
     /// The turns of this user. It forgets users that have no question open.
     pub(super) fn of(&self, user: &str) -> Arc<Semaphore> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = lock(&self.0);
         all.retain(|_, turns| turns.strong_count() > 0);
         let turns = all.get(user).and_then(Weak::upgrade);
         turns.unwrap_or_else(|| {

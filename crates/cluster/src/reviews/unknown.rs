@@ -1,9 +1,10 @@
 //! The queue of unknown tokens. Any client can make such tokens up, so few are asked about at once, and hosts take turns.
 
 use std::iter;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use cloakroom_core::host::Host;
+use cloakroom_core::lock::lock;
 use cloakroom_core::waiting::WaitingRoom;
 use tokio::sync::oneshot;
 
@@ -41,7 +42,7 @@ impl Unknown {
     /// Puts a token from `host` into the queue. The receiver gets its place, or an error if it is turned away.
     fn join(&self, host: Host) -> oneshot::Receiver<Place> {
         let (sender, place) = oneshot::channel();
-        let mut queue = self.queue();
+        let mut queue = lock(&self.0);
         queue.forget_those_that_left();
         // The one that is turned away is told so by the end of its sender.
         drop(queue.waiting.push(host, sender));
@@ -51,7 +52,7 @@ impl Unknown {
 
     /// How many are asked about or wait.
     pub(super) fn count(&self) -> usize {
-        let mut queue = self.queue();
+        let mut queue = lock(&self.0);
         queue.forget_those_that_left();
         queue.running + queue.waiting.count()
     }
@@ -67,10 +68,6 @@ impl Unknown {
             drop(sender.send(Place(self.clone())));
         }
     }
-
-    fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Queue {
@@ -81,7 +78,7 @@ impl Queue {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut queue = self.0.queue();
+        let mut queue = lock(&self.0.0);
         queue.running -= 1;
         self.0.hand_on(queue);
     }

@@ -81,7 +81,6 @@ pub const DUE: &str = "due";
 #[serde(rename_all = "camelCase")]
 pub struct ResourcePage {
     /// The server's time, from which ages are counted.
-    #[schema(value_type = String, format = DateTime)]
     pub now: Timestamp,
     /// The resources of this page, in the order of their ids.
     pub resources: Vec<StagedResource>,
@@ -102,11 +101,9 @@ pub struct StagedResource {
     /// How many bytes it has.
     pub size_bytes: u64,
     /// When it was acknowledged.
-    #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
     /// Its last download; absent if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub last_used_at: Option<Timestamp>,
     /// Why it is kept, in one word such as `owner-present`. Absent if the next sweep deletes it, or if it is deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -114,7 +111,6 @@ pub struct StagedResource {
     pub kept_because: Option<Word<KeepReason>>,
     /// When time alone will delete it, if nothing else changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub expires_at: Option<Timestamp>,
     /// Why the next sweep deletes it. The log and a later 410 have the same word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -125,7 +121,6 @@ pub struct StagedResource {
     pub uploaded_by: Option<String>,
     /// When it was deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub deleted_at: Option<Timestamp>,
     /// Why it was deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -138,7 +133,6 @@ pub struct StagedResource {
 #[serde(rename_all = "camelCase")]
 pub struct ResourceDetails {
     /// The server's time, from which ages are counted.
-    #[schema(value_type = String, format = DateTime)]
     pub now: Timestamp,
     /// The same fields as in a list.
     #[serde(flatten)]
@@ -159,19 +153,15 @@ pub struct ResourceDetails {
     pub ttl: Option<String>,
     /// Its first download.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub first_used_at: Option<Timestamp>,
     /// When its owner was first seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub owner_seen_at: Option<Timestamp>,
     /// Since when its owner has been missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub owner_absent_since: Option<Timestamp>,
     /// Since when all pods that own it have been finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub owner_finished_since: Option<Timestamp>,
 }
 
@@ -192,7 +182,6 @@ pub struct Removal {
     pub deletion_reason: Option<Word<DeletionReason>>,
     /// Since when it was gone already.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub deleted_at: Option<Timestamp>,
 }
 
@@ -235,7 +224,6 @@ pub struct ServerStatus {
     /// The server's version.
     pub version: String,
     /// The server's time.
-    #[schema(value_type = String, format = DateTime)]
     pub now: Timestamp,
     /// Whether the server asks a cluster about owners.
     pub owners_asked: bool,
@@ -277,14 +265,12 @@ pub struct ServerStatus {
     pub downloads_in_flight: u64,
     /// When the last sweep ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub last_sweep_at: Option<Timestamp>,
     /// What the last sweep did; absent if it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_sweep: Option<SweepReport>,
     /// When the next sweep begins, unless an admin asks for one earlier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub next_sweep_at: Option<Timestamp>,
 }
 
@@ -389,7 +375,6 @@ pub struct WatchStatus {
     #[schema(value_type = String)]
     pub state: Word<WatchState>,
     /// Since when it has been in this state.
-    #[schema(value_type = String, format = DateTime)]
     pub since: Timestamp,
     /// What last went wrong; absent if nothing did.
     #[serde(default, skip_serializing_if = "Option::is_none")]

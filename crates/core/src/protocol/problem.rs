@@ -42,7 +42,6 @@ pub struct Problem {
     pub deletion_reason: Option<Word<DeletionReason>>,
     /// When the resource was deleted, if it is gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub deleted_at: Option<jiff::Timestamp>,
 }
 

@@ -7,10 +7,6 @@ use utoipa::ToSchema;
 
 /// The path at which bundles are staged, with and without a trailing slash.
 pub const RESOURCES: &str = "/api/v0/resources";
-/// Answers `pong`.
-pub const PING: &str = "/api/v0/ping";
-/// kubespark's own Java client asks here by mistake. The answer is `pong` as well.
-pub const PING_WITHOUT_VERSION: &str = "/api/ping";
 /// The name of the part with the bundle.
 pub const RESOURCES_PART: &str = "resources";
 /// The name of the part with the owner, in JSON.

@@ -97,10 +97,8 @@ pub struct Ticket {
     /// SHA-256 of the bytes, in hexadecimal digits.
     pub sha256: String,
     /// When the resource was acknowledged.
-    #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
     /// When the resource expires if it is never downloaded.
-    #[schema(value_type = String, format = DateTime)]
     pub expires_at: Timestamp,
     /// The address to download it from.
     pub url: String,
@@ -132,20 +130,16 @@ pub struct Metadata {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_name: Option<String>,
     /// When it was acknowledged.
-    #[schema(value_type = String, format = DateTime)]
     pub created_at: Timestamp,
     /// Its first download.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub first_used_at: Option<Timestamp>,
     /// Its last download.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub last_used_at: Option<Timestamp>,
     /// When time alone will delete it, if nothing else changes. Absent if only DELETE, or a change of its owner, will
     /// delete it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub expires_at: Option<Timestamp>,
     /// Why it is kept, in one word such as `owner-present`; absent if the next sweep deletes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -153,15 +147,12 @@ pub struct Metadata {
     pub kept_because: Option<Word<KeepReason>>,
     /// When its owner was first seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub owner_seen_at: Option<Timestamp>,
     /// Since when its owner has been missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub owner_absent_since: Option<Timestamp>,
     /// Since when all pods that own it have been finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, format = DateTime)]
     pub owner_finished_since: Option<Timestamp>,
 }
 

@@ -22,11 +22,6 @@ impl Lifetime {
         let shortest = self.ttl.map_or(self.unused_timeout, |ttl| ttl.min(self.unused_timeout));
         later(created_at, shortest)
     }
-
-    /// When a used resource expires; `None` if it has no `ttl`.
-    pub fn expiry_if_used(&self, created_at: Timestamp) -> Option<Timestamp> {
-        self.ttl.map(|ttl| later(created_at, ttl))
-    }
 }
 
 /// `from` plus `by`, or the latest possible time if that is too late for a [`Timestamp`].

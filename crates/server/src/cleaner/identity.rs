@@ -9,9 +9,10 @@
 //! | no uid (403, 404) | no effect; the cluster is not checked | owners are unknown |
 //! | no answer | owners are unknown until there is one | owners are unknown until there is one |
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::owners::{ClusterIdentity, NoAnswer, NoUid, Owners, Presence, Unknown};
+use cloakroom_core::lock::lock;
 use cloakroom_core::protocol::admin::WITHOUT_UID;
 use cloakroom_core::text::chain;
 use cloakroom_storage::{AccessError, Staging};
@@ -119,17 +120,17 @@ pub struct Identity(Arc<Mutex<ClusterCheck>>);
 impl Identity {
     /// The result of the last check.
     pub fn last(&self) -> ClusterCheck {
-        self.lock().clone()
+        lock(&self.0).clone()
     }
 
     /// Why nothing that the watches report counts; `None` if it counts.
     pub(super) fn doubt(&self) -> Option<Unknown> {
-        self.lock().doubt()
+        lock(&self.0).doubt()
     }
 
     /// Whether the API server has answered since the start, and nothing is in doubt.
     pub(super) fn is_settled(&self) -> bool {
-        let last = self.lock();
+        let last = lock(&self.0);
         last.state != ClusterState::NotAsked && last.doubt().is_none()
     }
 
@@ -174,11 +175,7 @@ impl Identity {
 
     fn set(&self, staging: &Staging, check: ClusterCheck) {
         staging.metrics().other_cluster(check.state.is_other());
-        *self.lock() = check;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, ClusterCheck> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.0) = check;
     }
 }
 

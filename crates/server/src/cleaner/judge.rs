@@ -1,13 +1,14 @@
 //! Tells what a sweep would decide about one resource.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::decide::needs_knowledge;
 use super::identity::{Identity, believed};
 use super::last_known::LastKnown;
 use super::{Decision, KeepReason, Kept, Policy, decide};
 use crate::owners::{Owners, Presence};
+use cloakroom_core::lock::lock;
 use cloakroom_core::resource::{Life, Owner, ResourceId};
 use cloakroom_storage::Staging;
 
@@ -18,11 +19,11 @@ pub(super) struct Withheld(Arc<Mutex<HashMap<ResourceId, KeepReason>>>);
 
 impl Withheld {
     pub(super) fn set(&self, withheld: HashMap<ResourceId, KeepReason>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = withheld;
+        *lock(&self.0) = withheld;
     }
 
     fn why(&self, id: ResourceId) -> Option<KeepReason> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&id).copied()
+        lock(&self.0).get(&id).copied()
     }
 }
 

@@ -1,11 +1,12 @@
 //! When owners were last known. While an owner is unknown, `--max-unused` counts from then.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::Knowledge;
 use crate::owners::{Presence, Unknown, WatchReport};
+use cloakroom_core::lock::lock;
 use cloakroom_core::resource::{Owner, OwnerKind};
 use cloakroom_storage::ledger::WatchScope;
 
@@ -36,13 +37,13 @@ impl LastKnown {
 
     /// Takes over what the ledger knows of earlier servers, and what was added to it.
     pub(super) fn remember(&self, watched: impl IntoIterator<Item = WatchScope>) {
-        self.lock().watched.extend(watched);
+        lock(&self.0).watched.extend(watched);
     }
 
     /// Notes when the watches were last complete. Call it only while they are believed. Returns what was read
     /// completely for the first time on this ledger.
     pub(super) fn note(&self, watches: &[WatchReport]) -> Vec<WatchScope> {
-        let mut moments = self.lock();
+        let mut moments = lock(&self.0);
         for watch in watches.iter().filter(|watch| !watch.unfinished_only) {
             if let Some(at) = watch.complete_at {
                 let scope = WatchScope { kind: watch.kind.clone(), namespace: watch.namespace.clone() };
@@ -54,7 +55,7 @@ impl LastKnown {
 
     /// Notes at which places owners have too many label keys at this moment.
     pub(super) fn note_crowded(&self, places: impl IntoIterator<Item = Place>, now: Duration) {
-        let mut moments = self.lock();
+        let mut moments = lock(&self.0);
         let before = std::mem::take(&mut moments.crowded);
         moments.crowded = places
             .into_iter()
@@ -75,7 +76,7 @@ impl LastKnown {
     }
 
     fn unknown_for(&self, owner: &Owner, unknown: Unknown, now: Duration) -> Option<Duration> {
-        let moments = self.lock();
+        let moments = lock(&self.0);
         let since = if unknown == Unknown::TooManyLabelKeys {
             let place = (owner.kind().clone(), owner.namespace().to_owned());
             Some(moments.crowded.get(&place).copied().unwrap_or(now))
@@ -83,10 +84,6 @@ impl LastKnown {
             moments.last_complete(owner).max(moments.was_watched(owner).then_some(moments.started))
         };
         since.map(|since| now.saturating_sub(since))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Moments> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

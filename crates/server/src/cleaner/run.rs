@@ -1,6 +1,6 @@
 //! The loop that sweeps, at an interval and on request.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -8,6 +8,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{SweepRequest, Sweeper, Swept};
 use crate::shutdown::Shutdown;
+use cloakroom_core::lock::lock;
 use cloakroom_core::text::chain;
 use cloakroom_storage::AccessError;
 use cloakroom_storage::ledger::LedgerError;
@@ -80,7 +81,7 @@ impl Cleaner {
 
     /// The last sweep. There is always one, because a cleaner begins with a sweep.
     pub fn last(&self) -> LastSweep {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.last).clone()
     }
 
     /// The time between the end of one sweep and the beginning of the next.
@@ -112,8 +113,7 @@ async fn sweep_until(
             }
         }
         let ended = ended_task(&sweeper, swept.as_ref().err()).filter(|_| !shutdown.is_requested());
-        *last.lock().unwrap_or_else(PoisonError::into_inner) =
-            LastSweep { ended_at: sweeper.now(), swept: swept.as_ref().ok().cloned() };
+        *lock(&last) = LastSweep { ended_at: sweeper.now(), swept: swept.as_ref().ok().cloned() };
         if let Some(answer) = answer {
             // The client that asked may have left.
             let _ = answer.send(swept);

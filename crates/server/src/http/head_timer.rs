@@ -2,8 +2,9 @@
 //! first byte of the head. Between two requests a connection may be idle for much longer. The timer of hyper counts both
 //! together, so it is not used.
 
+use cloakroom_core::lock::lock;
 use std::future::pending;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -40,7 +41,7 @@ impl HeadTimer {
 
     /// Tells that a whole head has come.
     pub(super) fn request(&self) -> (Answering, Receiving) {
-        *self.state() = BODY | ANSWER | WRITE;
+        *lock(&self.state) = BODY | ANSWER | WRITE;
         self.deadline.send_replace(None);
         (Answering(self.clone()), Receiving(self.clone()))
     }
@@ -52,7 +53,7 @@ impl HeadTimer {
 
     /// Tells that bytes have come.
     pub(super) fn received(&self) {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         if *state == 0 {
             *state = HEAD;
             self.deadline.send_replace(Some(Instant::now() + self.header_timeout));
@@ -74,16 +75,12 @@ impl HeadTimer {
 
     /// Removes bits from the state.
     fn leave(&self, ended: impl FnOnce(State) -> State) {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         let before = *state;
         *state &= !ended(before);
         if *state == 0 && before != 0 {
             self.deadline.send_replace(Some(Instant::now() + self.keep_alive));
         }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

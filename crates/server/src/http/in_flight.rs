@@ -2,9 +2,10 @@
 //! last byte of its answer was written to the socket. A server that stops waits for transfers, and not for other
 //! connections.
 
+use cloakroom_core::lock::lock;
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 
 use axum::body::{Body, Bytes, HttpBody};
@@ -30,25 +31,21 @@ struct Held {
 impl Occupation {
     /// Tells that a request was let in.
     pub(super) fn begin(&self, token: TaskTrackerToken) -> Work {
-        *self.held() = Held { token: Some(token), is_answered: false };
+        *lock(&self.0) = Held { token: Some(token), is_answered: false };
         Work(self.clone())
     }
 
     /// Whether the connection has a transfer in flight.
     pub(super) fn has_work(&self) -> bool {
-        self.held().token.is_some()
+        lock(&self.0).token.is_some()
     }
 
     /// Tells that everything that was written has gone to the socket.
     fn flushed(&self) {
-        let mut held = self.held();
+        let mut held = lock(&self.0);
         if held.is_answered {
             held.token = None;
         }
-    }
-
-    fn held(&self) -> MutexGuard<'_, Held> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -57,7 +54,7 @@ pub(super) struct Work(Occupation);
 
 impl Drop for Work {
     fn drop(&mut self) {
-        self.0.held().is_answered = true;
+        lock(&self.0.0).is_answered = true;
     }
 }
 

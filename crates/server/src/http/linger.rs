@@ -3,7 +3,7 @@
 //! client would see a broken pipe in place of the answer (decision 8).
 
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _};
@@ -11,6 +11,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::seats::Visitor;
 use cloakroom_core::host::Host;
+use cloakroom_core::lock::lock;
 
 /// How long every refused body is read, in time and bytes.
 pub(super) const SHORT_TIME: Duration = Duration::from_secs(2);
@@ -107,16 +108,12 @@ impl Lingering {
     }
 
     fn enter(&self, Visitor { host, is_single }: Visitor) -> Option<Place> {
-        let mut hosts = self.hosts();
+        let mut hosts = lock(&self.hosts);
         if hosts.len() >= self.most || is_single && hosts.contains(&host) {
             return None;
         }
         hosts.push(host);
         Some(Place { lingering: self.clone(), host })
-    }
-
-    fn hosts(&self) -> MutexGuard<'_, Vec<Host>> {
-        self.hosts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -128,7 +125,7 @@ struct Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut hosts = self.lingering.hosts();
+        let mut hosts = lock(&self.lingering.hosts);
         if let Some(at) = hosts.iter().position(|host| *host == self.host) {
             hosts.swap_remove(at);
         }

@@ -2,13 +2,14 @@
 //! small request. So refusals beyond the rate are answered later, and their clients come back later.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::http::StatusCode;
 use tokio::time::Instant;
 
 use cloakroom_core::client::Client;
+use cloakroom_core::lock::lock;
 use cloakroom_core::resource::Holder;
 
 /// The average time between two refusals that are answered at once.
@@ -51,7 +52,7 @@ impl Refusals {
 
     /// The delay of a refusal at `now`.
     fn delay(&self, client: &Client, now: Instant) -> Duration {
-        let mut rates = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rates = lock(&self.0);
         let due = match client {
             Client::Server | Client::Host(_) => &mut rates.hosts,
             Client::Holder(holder) => {

@@ -2,7 +2,7 @@
 //! one with a refusal that is held back, or else an idle one. So the connections of one host keep no other client out.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::in_flight::Occupation;
 use cloakroom_core::host::Host;
+use cloakroom_core::lock::lock;
 use cloakroom_core::metrics::{Occupancy, Occupant};
 
 #[cfg(test)]
@@ -80,14 +81,14 @@ impl Seats {
     }
 
     pub(super) fn count(&self) -> usize {
-        self.taken().count
+        lock(&self.taken).count
     }
 
     /// Takes a place; `None` if none is free.
     pub(super) fn take(&self, visitor: Visitor) -> Option<Seat> {
         let (occupation, leave) = (Occupation::default(), CancellationToken::new());
         let number = {
-            let mut taken = self.taken();
+            let mut taken = lock(&self.taken);
             if taken.count >= self.most {
                 return None;
             }
@@ -99,7 +100,7 @@ impl Seats {
 
     /// Makes connections leave for those that wait, each of which is given by its host.
     pub(super) fn make_room_for(&self, waiting: &[Host]) {
-        let mut taken = self.taken();
+        let mut taken = lock(&self.taken);
         // The first ones get free places, and those of connections that are about to leave.
         let soon_free = taken.leaving.len() + self.most.saturating_sub(taken.count);
         for host in waiting.iter().skip(soon_free) {
@@ -110,10 +111,6 @@ impl Seats {
     /// Waits until a place is free again.
     pub(super) async fn freed(&self) {
         self.freed.notified().await;
-    }
-
-    fn taken(&self) -> MutexGuard<'_, Taken> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -130,7 +127,7 @@ impl Seat {
     }
 
     fn set_held_back(&self, until: Option<Instant>) {
-        let mut taken = self.seats.taken();
+        let mut taken = lock(&self.seats.taken);
         let Some(guests) = taken.hosts.get_mut(&self.visitor.host) else { return };
         match until {
             Some(until) if guests.seated.contains_key(&self.number) => {
@@ -212,7 +209,7 @@ impl Guests {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.seats.taken().remove(self.visitor.host, self.number);
+        lock(&self.seats.taken).remove(self.visitor.host, self.number);
         self.seats.freed.notify_one();
     }
 }

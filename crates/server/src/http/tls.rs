@@ -10,6 +10,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
+use cloakroom_core::lock::lock;
 use cloakroom_core::reload::{Reload, Seen};
 use cloakroom_core::text::chain;
 
@@ -74,7 +75,7 @@ impl ServerTls {
 
     /// Reads both files again, even if they have not changed. It blocks.
     pub fn read_again(&self) {
-        let mut files = self.certificate.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut files = lock(&self.certificate.files);
         let now = files.look_anew();
         self.certificate.renew(&mut files, now);
     }
@@ -100,7 +101,7 @@ impl ReloadingCertificate {
     }
 
     fn refresh(&self) {
-        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut files = lock(&self.files);
         if !files.is_due(LOOK_AGAIN) {
             return;
         }

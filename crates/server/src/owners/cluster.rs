@@ -10,7 +10,7 @@ use kube::Client;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, timeout_at};
 
-use super::follower::{Follower, Scope, lock};
+use super::follower::{Follower, Scope};
 use super::kinds::Unresolved;
 use super::wanted::{MOST_OF_KIND, MOST_OF_NAMESPACE, TooManyKeys};
 use super::watch_status::WatchReport;
@@ -18,6 +18,7 @@ use super::{
     Admission, ClusterIdentity, NoAnswer, NotAdmitted, Owners, Presence, Unknown, WatchState, fresh, watch,
 };
 use cloakroom_core::clock::Clock;
+use cloakroom_core::lock::lock;
 use cloakroom_core::metrics::{LimitUse, Limited, Metrics};
 use cloakroom_core::resource::{Namespaces, Owner, OwnerKind};
 use cloakroom_core::retry::Backoff;

@@ -1,7 +1,7 @@
 //! One kind of owners: what its watches found, and whether they can be relied on.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use kube::Client;
 use kube::core::ApiResource;
@@ -14,6 +14,7 @@ use super::wanted::TooManyKeys;
 use super::watch_status::{WatchRecord, WatchReport};
 use super::{ClusterSettings, Presence, Unknown, WatchState};
 use cloakroom_core::clock::Clock;
+use cloakroom_core::lock::lock;
 use cloakroom_core::metrics::Metrics;
 use cloakroom_core::resource::{Owner, OwnerKind, POD};
 
@@ -269,9 +270,4 @@ fn unknown(state: WatchState) -> Unknown {
         WatchState::NoSuchKind => Unknown::NoSuchKind,
         WatchState::Failing | WatchState::NamespaceGone | WatchState::Ready => Unknown::Failing,
     }
-}
-
-/// Takes a lock even if its holder panicked: the data behind these locks is consistent after every statement.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

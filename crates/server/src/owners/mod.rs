@@ -137,7 +137,6 @@ pub enum NotAdmitted {
 
 /// Keeps what is known of an upload's owner until it is dropped. The default value keeps nothing.
 #[derive(Default)]
-#[must_use]
 pub struct Admission(#[expect(dead_code, reason = "it only has to be there")] Option<cluster::Held>);
 
 /// The source of truth about owners: a cluster, or none.

@@ -13,12 +13,13 @@ use tokio::time::{Instant, sleep};
 
 use super::WatchIntervals;
 use super::WatchState;
-use super::follower::{Follower, Scope, lock};
+use super::follower::{Follower, Scope};
 use super::fresh::{UNFINISHED, is_namespace_gone};
 use super::kinds::Unresolved;
 use super::objects::Source;
 use super::watch_status::state_after;
 use cloakroom_cluster::{ApiFailure, within};
+use cloakroom_core::lock::lock;
 use cloakroom_core::retry::Failures;
 
 /// Why a watch starts again with a list.

@@ -25,7 +25,6 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// The default that Spark declares for a key; `None` if it declares none. `Err` has the key whose value is the default.
-#[must_use]
 pub fn default_of_spark(key: &str) -> Option<Result<&'static str, &'static str>> {
     let default = OF_SPARK.get(key).copied().flatten()?;
     Some(default.strip_prefix('=').map_or(Ok(default), Err))

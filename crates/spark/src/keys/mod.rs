@@ -170,19 +170,16 @@ impl<T> Key<T> {
     }
 
     /// The key's name, usable in constants.
-    #[must_use]
     pub const fn name(&self) -> &'static str {
         self.entry.name
     }
 
     /// The part of a family's name before the first part in capitals, with the dot.
-    #[must_use]
     pub fn prefix(&self) -> &'static str {
         self.entry.prefix()
     }
 
     /// Makes the key of a family, with these texts in place of the parts in capitals.
-    #[must_use]
     pub fn of(&self, parts: &[&str]) -> String {
         let mut parts = parts.iter();
         let filled = |part| if is_placeholder(part) { parts.next().copied().unwrap_or(part) } else { part };
@@ -192,7 +189,6 @@ impl<T> Key<T> {
 
 impl Entry {
     /// The part of the name before the first part in capitals, with the dot. The whole name if there is no such part.
-    #[must_use]
     pub fn prefix(&self) -> &'static str {
         let mut end = 0;
         for part in self.name.split('.') {
@@ -205,7 +201,6 @@ impl Entry {
     }
 
     /// Whether `key` belongs to this entry: by its name, by another name, or as a member of the family.
-    #[must_use]
     pub fn is_of(&self, key: &str) -> bool {
         self.name == key
             || self.alternatives.contains(&key)
@@ -214,7 +209,6 @@ impl Entry {
     }
 
     /// Whether the entry stands for several keys.
-    #[must_use]
     pub fn is_family(&self) -> bool {
         self.name.split('.').any(is_placeholder)
     }
@@ -236,7 +230,6 @@ impl Entry {
 }
 
 /// The entry of a key; `None` if the registry does not have the key.
-#[must_use]
 pub fn find(key: &str) -> Option<&'static Entry> {
     entries().find(|entry| entry.is_of(key))
 }

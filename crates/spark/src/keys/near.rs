@@ -8,7 +8,6 @@ use super::{Entry, entries, is_placeholder, known, own};
 const LONGEST: usize = 200;
 
 /// The probably intended key, if neither Spark nor this program knows `key`. A family has its name.
-#[must_use]
 pub fn near_miss(key: &str) -> Option<&'static str> {
     if key.len() > LONGEST || known::is_known(key) {
         return None;
@@ -19,7 +18,6 @@ pub fn near_miss(key: &str) -> Option<&'static str> {
 }
 
 /// The probably intended one of cloakroom's own keys.
-#[must_use]
 pub fn nearest_own(key: &str) -> Option<&'static str> {
     nearest(key, own::TABLE.entries.iter().map(|entry| entry.name))
 }

@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 
 /// Returns the text of a properties file, sorted by key, without the comment that Java writes first.
 /// [`Properties`](super::Properties) can parse it.
-#[must_use]
 pub fn properties_text(properties: &BTreeMap<String, String>) -> String {
     let mut text = String::new();
     for (key, value) in properties {

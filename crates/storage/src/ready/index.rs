@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::known_owners::KnownOwners;
 use super::set_aside::SetAside;
 use super::{Listed, OwnerMemory, Unreadable};
 use crate::ledger::{Change, Completion, Observation, Page};
+use cloakroom_core::lock::lock;
 use cloakroom_core::resource::{Life, Owner, OwnerHistory, Ready, Resource, ResourceId};
 
 /// All ready resources. If another program may have changed a row, everything is read again.
@@ -34,10 +35,6 @@ struct Entries {
 }
 
 impl Index {
-    fn lock(&self) -> MutexGuard<'_, Entries> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Takes in a committed change.
     pub(super) fn take(&self, change: &Change<'_>) {
         match *change {
@@ -60,13 +57,13 @@ impl Index {
             last_used_at: None,
             owner_history: OwnerHistory::default(),
         };
-        let mut entries = self.lock();
+        let mut entries = lock(&self.0);
         entries.note(*id);
         entries.insert(*id, owner.clone(), bundle.size_bytes, life);
     }
 
     fn remove(&self, id: ResourceId) {
-        let mut entries = self.lock();
+        let mut entries = lock(&self.0);
         entries.note(id);
         entries.remove(id);
         entries.set_aside.remove(id);
@@ -81,7 +78,7 @@ impl Index {
     }
 
     fn change(&self, id: ResourceId, change: impl FnOnce(&mut Life)) {
-        let mut entries = self.lock();
+        let mut entries = lock(&self.0);
         entries.note(id);
         if let Some(entry) = entries.ready.get_mut(&id) {
             change(&mut entry.life);
@@ -90,17 +87,17 @@ impl Index {
 
     /// Records that a row differs from what was last read or written here.
     pub(super) fn doubt(&self) {
-        self.lock().is_doubtful = true;
+        lock(&self.0).is_doubtful = true;
     }
 
     pub(super) fn is_doubtful(&self) -> bool {
-        self.lock().is_doubtful
+        lock(&self.0).is_doubtful
     }
 
     /// Up to `limit` ready resources with ids after `after`.
     pub(super) fn page(&self, after: Option<ResourceId>, limit: usize) -> Vec<Listed> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let entries = self.lock();
+        let entries = lock(&self.0);
         let ready = entries.ready.range((from, Bound::Unbounded)).take(limit);
         let listed = |(id, Entry { owner, size_bytes, life }): (&ResourceId, &Entry)| Listed {
             id: *id,
@@ -113,21 +110,21 @@ impl Index {
 
     /// Begins to record changes, so that older rows that are read meanwhile do not undo them.
     pub(super) fn begin_reading(&self) {
-        let mut entries = self.lock();
+        let mut entries = lock(&self.0);
         entries.is_doubtful = false;
         entries.changed = Some(BTreeSet::new());
         entries.set_aside.begin_reading();
     }
 
     pub(super) fn give_up_reading(&self) {
-        let mut entries = self.lock();
+        let mut entries = lock(&self.0);
         (entries.is_doubtful, entries.changed) = (true, None);
     }
 
     /// Takes in the page that was read after `after`. It works in place, page by page, because a second copy of
     /// everything would be the largest use of memory of this server.
     pub(super) fn take_page(&self, after: Option<ResourceId>, page: Page) {
-        let mut entries = self.lock();
+        let mut entries = lock(&self.0);
         let range = (
             after.map_or(Bound::Unbounded, Bound::Excluded),
             page.next.map_or(Bound::Unbounded, Bound::Included),
@@ -149,32 +146,32 @@ impl Index {
     }
 
     pub(super) fn finish_reading(&self) {
-        let mut entries = self.lock();
+        let mut entries = lock(&self.0);
         (entries.is_new, entries.changed) = (true, None);
         entries.set_aside.finish_reading();
     }
 
     /// Whether everything was just read: `true` only in the first call after that.
     pub(super) fn take_newness(&self) -> bool {
-        std::mem::take(&mut self.lock().is_new)
+        std::mem::take(&mut lock(&self.0).is_new)
     }
 
     pub(super) fn contains(&self, id: ResourceId) -> bool {
-        self.lock().ready.contains_key(&id)
+        lock(&self.0).ready.contains_key(&id)
     }
 
     /// How many bytes the owners take, and those of one namespace at most.
     pub(super) fn owner_bytes(&self) -> (u64, u64) {
-        let owners = &self.lock().owners;
+        let owners = &lock(&self.0).owners;
         (owners.bytes() as u64, owners.most_bytes() as u64)
     }
 
     pub(super) fn owner_memory(&self, owner: &Owner) -> OwnerMemory {
-        self.lock().owners.memory(owner)
+        lock(&self.0).owners.memory(owner)
     }
 
     pub(super) fn unreadable(&self) -> Unreadable {
-        self.lock().set_aside.summary()
+        lock(&self.0).set_aside.summary()
     }
 }
 

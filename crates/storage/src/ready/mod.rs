@@ -9,9 +9,10 @@ mod rooms;
 mod set_aside;
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use crate::ledger::{Change, Ledger, LedgerError, Mirror};
+use cloakroom_core::lock::lock;
 use cloakroom_core::resource::{Owner, ResourceId, State};
 use index::Index;
 use rooms::Rooms;
@@ -91,42 +92,38 @@ impl ReadyResources {
     /// How much room is taken in all.
     pub fn taken(&self) -> Taken {
         let (owner_bytes, most_owner_bytes) = self.index.owner_bytes();
-        Taken { owner_bytes, most_owner_bytes, ..self.rooms().taken() }
+        Taken { owner_bytes, most_owner_bytes, ..lock(&self.rooms).taken() }
     }
 
     /// How many rows are in each state.
     pub fn by_state(&self) -> BTreeMap<&'static str, u64> {
-        self.rooms().by_state()
+        lock(&self.rooms).by_state()
     }
 
     /// Charges an upload, in place of what it was charged before. Returns the first account that has too little room;
     /// then nothing changes.
     pub fn charge(&self, id: ResourceId, charges: &[Charge]) -> Result<(), Shortage> {
-        self.rooms().charge(id, charges)
+        lock(&self.rooms).charge(id, charges)
     }
 
     /// How much of an account is taken.
     pub fn charged(&self, account: &Account) -> u64 {
-        self.rooms().of(account)
+        lock(&self.rooms).of(account)
     }
 
     /// Frees what an upload was charged.
     pub fn let_go(&self, id: ResourceId) {
-        self.rooms().release(id);
-    }
-
-    fn rooms(&self) -> MutexGuard<'_, Rooms> {
-        self.rooms.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.rooms).release(id);
     }
 }
 
 impl Mirror for ReadyResources {
     fn least_bytes(&self) -> u64 {
-        self.rooms().least_bytes()
+        lock(&self.rooms).least_bytes()
     }
 
     fn committed(&self, change: &Change<'_>) {
-        self.rooms().take(change);
+        lock(&self.rooms).take(change);
         self.index.take(change);
     }
 

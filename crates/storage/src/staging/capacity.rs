@@ -8,10 +8,11 @@ mod no_room;
 mod tests;
 mod uses;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::Limits;
 use crate::ready::ReadyResources;
+use cloakroom_core::lock::lock;
 use cloakroom_core::resource::{Holder, ResourceId};
 use flights::Flights;
 
@@ -76,7 +77,7 @@ impl Capacity {
     ) -> Result<Hold, NoRoom> {
         let (id, bytes) = (beginning.id, self.counted(beginning.announced.unwrap_or(0)));
         let charges = self.charges(beginning.holder.as_ref(), bytes, free_on_disk);
-        self.flights().begin(beginning, bytes, &self.limits, free_on_disk)?;
+        lock(&self.flights).begin(beginning, bytes, &self.limits, free_on_disk)?;
         let hold = Hold { capacity: Arc::clone(self), id };
         self.ready.charge(id, &charges)?;
         Ok(hold)
@@ -84,14 +85,10 @@ impl Capacity {
 
     /// Whether an upload of this resource is in flight, or what it has left is being removed.
     pub(super) fn is_in_flight(&self, id: ResourceId) -> bool {
-        self.flights().0.contains_key(&id)
+        lock(&self.flights).0.contains_key(&id)
     }
 
     pub(super) fn uploads(&self) -> usize {
-        self.flights().0.len()
-    }
-
-    fn flights(&self) -> MutexGuard<'_, Flights> {
-        self.flights.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.flights).0.len()
     }
 }

@@ -2,7 +2,7 @@
 //! download holds is taken away from it.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -11,6 +11,7 @@ use futures_util::{Stream, StreamExt as _};
 
 use super::transfers::Transfer;
 use crate::store::{BlobStream, StoreError};
+use cloakroom_core::lock::lock;
 
 /// The parts of a download in flight. They are dropped in this order. So at the end of the transfer, the blob is closed.
 pub(super) struct Held {
@@ -38,13 +39,9 @@ impl Reading {
 
     /// Lets go of everything. The next piece is an error.
     pub(super) fn cut_off(&self) {
-        let held = self.held().take();
+        let held = lock(&self.held).take();
         drop(held);
         self.waker.wake();
-    }
-
-    fn held(&self) -> MutexGuard<'_, Option<Held>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -62,7 +59,7 @@ impl Stream for Pieces {
             return Poll::Ready(None);
         }
         self.reading.waker.register(context.waker());
-        let polled = match self.reading.held().as_mut() {
+        let polled = match lock(&self.reading.held).as_mut() {
             Some(held) => held.pieces.poll_next_unpin(context),
             None => Poll::Ready(Some(Err(StoreError::Deleted))),
         };

@@ -1,8 +1,6 @@
 //! Downloads: opening a bundle, reading it, and recording that it was used.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::{MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use futures_util::Stream;
@@ -14,6 +12,7 @@ use super::{AccessError, Parts, Staging};
 use crate::ledger::LedgerError;
 use crate::store::{BlobStream, StoreError};
 use cloakroom_core::client::Client;
+use cloakroom_core::lock::lock;
 use cloakroom_core::resource::{BlobKey, Holder, Ready, Resource, ResourceId, State};
 use cloakroom_core::text::chain;
 
@@ -76,7 +75,7 @@ impl Staging {
         match self.parts.ledger.mark_used(id, now).await {
             Ok(is_there) => is_there,
             Err(error) => {
-                let mut unwritten = self.parts.unwritten_uses();
+                let mut unwritten = lock(&self.parts.unwritten_uses);
                 if unwritten.is_empty() {
                     tracing::warn!(
                         resource_id = %id, error = %chain(&error),
@@ -123,13 +122,9 @@ impl Parts {
         Ok(ending.map(|ending| AccessError::gone(id, ending)))
     }
 
-    pub(super) fn unwritten_uses(&self) -> MutexGuard<'_, BTreeMap<ResourceId, Timestamp>> {
-        self.unwritten_uses.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Writes the uses that could not be written before.
     pub(super) async fn write_uses(&self) -> Result<(), AccessError> {
-        let uses = self.unwritten_uses().clone();
+        let uses = lock(&self.unwritten_uses).clone();
         for (id, at) in uses {
             match self.ledger.mark_used(id, at).await {
                 Err(LedgerError::Full) => return Ok(()),
@@ -139,7 +134,7 @@ impl Parts {
                 }
                 written => drop(written?),
             }
-            self.unwritten_uses().remove(&id);
+            lock(&self.unwritten_uses).remove(&id);
         }
         Ok(())
     }

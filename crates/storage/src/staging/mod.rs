@@ -26,7 +26,7 @@ mod upload;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZero;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::available_parallelism;
 use std::time::Duration;
 
@@ -42,6 +42,7 @@ use crate::turns::Turns;
 use capacity::Capacity;
 use claim::Claims;
 use cloakroom_core::clock::{Clock, Readings, SteadyTime};
+use cloakroom_core::lock::lock;
 use cloakroom_core::metrics::Metrics;
 use cloakroom_core::resource::{
     DeletionReason, Ending, Owner, Ready, Resource, ResourceId, ResourceSecret, State,
@@ -232,7 +233,7 @@ impl Staging {
     /// here.
     pub async fn check_readable(&self) -> Result<(), AccessError> {
         self.parts.storage.blobs.check().await.map_err(AccessError::Store)?;
-        let failed = *self.parts.failed_look_up();
+        let failed = *lock(&self.parts.failed_look_up);
         let probe =
             failed.map_or_else(|| ResourceId::parse(PROBE_ID).map_err(|_| AccessError::NotFound), Ok)?;
         self.parts.look_up(probe).await?;
@@ -319,7 +320,7 @@ impl Parts {
     async fn look_up(&self, id: ResourceId) -> Result<Option<Resource>, LedgerError> {
         let found = self.find(id).await;
         let has_failed = !matches!(found, Ok(_) | Err(LedgerError::Unreadable(_)));
-        *self.failed_look_up() = has_failed.then_some(id);
+        *lock(&self.failed_look_up) = has_failed.then_some(id);
         found
     }
 
@@ -338,15 +339,7 @@ impl Parts {
     }
 
     fn readings(&self) -> Readings {
-        self.time.lock().unwrap_or_else(PoisonError::into_inner).read(&*self.clock)
-    }
-
-    fn own_uploads(&self) -> MutexGuard<'_, BTreeSet<ResourceId>> {
-        self.own_uploads.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn failed_look_up(&self) -> MutexGuard<'_, Option<ResourceId>> {
-        self.failed_look_up.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.time).read(&*self.clock)
     }
 
     fn tell_of_unreadable(&self) {

@@ -3,6 +3,7 @@
 use super::{AccessError, Staging};
 use crate::ledger::{LedgerError, Observation};
 use crate::ready::Listed;
+use cloakroom_core::lock::lock;
 use cloakroom_core::resource::ResourceId;
 
 /// How many changes of owners are written together.
@@ -37,6 +38,6 @@ impl Staging {
 
     /// Whether a download is in flight, or a use is not written yet.
     pub fn is_in_use(&self, id: ResourceId) -> bool {
-        self.parts.transfers.is_downloading(id) || self.parts.unwritten_uses().contains_key(&id)
+        self.parts.transfers.is_downloading(id) || lock(&self.parts.unwritten_uses).contains_key(&id)
     }
 }

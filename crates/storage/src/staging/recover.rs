@@ -8,6 +8,7 @@ use super::strays::Found;
 use super::upload::{Late, tell_of_broken_upload};
 use super::{AccessError, Parts, Staging, StraysGo};
 use crate::ledger::{Finish, Page};
+use cloakroom_core::lock::lock;
 use cloakroom_core::resource::{BlobKey, ResourceId, State};
 use cloakroom_core::text::chain;
 
@@ -77,7 +78,7 @@ impl Parts {
     /// Abandons an upload that is not in flight. If another process began it, a whole bundle stays: the ledger may be an
     /// earlier copy, and may have lost that it was acknowledged. Without its row it is a stray.
     async fn abandon_interrupted_one(&self, id: ResourceId) -> Result<bool, AccessError> {
-        let is_own = self.own_uploads().contains(&id);
+        let is_own = lock(&self.own_uploads).contains(&id);
         if self.capacity.is_in_flight(id) || (!is_own && self.claims.is_behind()) {
             return Ok(false);
         }

@@ -5,6 +5,7 @@ use super::upload::Late;
 use super::{Parts, UploadError};
 use crate::ledger::PendingResource;
 use crate::store::StoreError;
+use cloakroom_core::lock::lock;
 use cloakroom_core::resource::Holder;
 
 impl Parts {
@@ -16,7 +17,7 @@ impl Parts {
     ) -> Result<Hold, UploadError> {
         let free = self.free_on_disk().await?;
         let hold = self.capacity.begin(beginning.clone(), free)?;
-        self.own_uploads().insert(beginning.id);
+        lock(&self.own_uploads).insert(beginning.id);
         if let Err(error) = self.ledger.begin(pending.clone()).await {
             // The row may have been written although the ledger returned an error.
             self.abandon(beginning.id, Late::Never).await;

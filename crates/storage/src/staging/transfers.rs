@@ -3,13 +3,14 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
 use super::cut::{Held, Reading};
 use super::{AccessError, Limits};
+use cloakroom_core::lock::lock;
 use cloakroom_core::metrics::{LimitUse, Limited};
 use cloakroom_core::resource::{Holder, ResourceId};
 
@@ -84,7 +85,7 @@ impl Transfers {
     ) -> Result<Gate<Transfer>, AccessError> {
         let most = self.limits.max_concurrent_downloads;
         let holder = self.limits.share.map(|_| holder);
-        let mut in_flight = self.lock();
+        let mut in_flight = lock(&self.in_flight);
         if let Some(closing) = in_flight.closing.get_mut(&id) {
             return Ok(closing.gate(self, id));
         }
@@ -112,7 +113,7 @@ impl Transfers {
         id: ResourceId,
         even_if_downloading: bool,
     ) -> Gate<Option<Decision>> {
-        let mut in_flight = self.lock();
+        let mut in_flight = lock(&self.in_flight);
         if let Some(closing) = in_flight.closing.get_mut(&id) {
             return closing.gate(self, id);
         }
@@ -129,7 +130,7 @@ impl Transfers {
     }
 
     fn decided(&self, id: ResourceId, closing: Option<Closing>) {
-        let mut in_flight = self.lock();
+        let mut in_flight = lock(&self.in_flight);
         let before = match closing {
             Some(closing) => in_flight.closing.insert(id, closing),
             None => in_flight.closing.remove(&id),
@@ -141,7 +142,8 @@ impl Transfers {
 
     /// Waits until no download of this resource is in flight. Cuts them off after `patience`.
     pub(super) async fn end(&self, id: ResourceId, patience: Duration) {
-        let Some(closed) = self.lock().by_resource.get(&id).map(|readers| readers.closed.clone()) else {
+        let Some(closed) = lock(&self.in_flight).by_resource.get(&id).map(|readers| readers.closed.clone())
+        else {
             return;
         };
         if tokio::time::timeout(patience, closed.cancelled()).await.is_err() {
@@ -151,7 +153,7 @@ impl Transfers {
     }
 
     fn cut_off(&self, id: ResourceId) {
-        let reading = match self.lock().by_resource.get_mut(&id) {
+        let reading = match lock(&self.in_flight).by_resource.get_mut(&id) {
             Some(readers) => {
                 readers.is_cut = true;
                 std::mem::take(&mut readers.reading)
@@ -165,16 +167,16 @@ impl Transfers {
     }
 
     pub(super) fn is_downloading(&self, id: ResourceId) -> bool {
-        self.lock().by_resource.contains_key(&id)
+        lock(&self.in_flight).by_resource.contains_key(&id)
     }
 
     pub(super) fn downloads(&self) -> usize {
-        self.lock().downloads
+        lock(&self.in_flight).downloads
     }
 
     /// How much of the limit of downloads is used, and of its share by the holder with the most downloads.
     pub(super) fn uses(&self) -> Vec<LimitUse> {
-        let (in_flight, most) = (self.lock(), self.limits.max_concurrent_downloads);
+        let (in_flight, most) = (lock(&self.in_flight), self.limits.max_concurrent_downloads);
         let of_share = self.limits.share.map(|share| LimitUse {
             of: Limited::ShareOfDownloads,
             used: in_flight.by_holder.values().copied().max().unwrap_or(0) as u64,
@@ -182,10 +184,6 @@ impl Transfers {
         });
         let all = LimitUse::of_counts(Limited::Downloads, in_flight.downloads, most);
         std::iter::once(all).chain(of_share).collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, InFlight> {
-        self.in_flight.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -217,7 +215,7 @@ impl Decision {
 
 impl Drop for Decision {
     fn drop(&mut self) {
-        let mut in_flight = self.transfers.lock();
+        let mut in_flight = lock(&self.transfers.in_flight);
         if let Some(closing) = in_flight.closing.get_mut(&self.id)
             && let Closing::Asked(answered) = closing
         {
@@ -240,7 +238,7 @@ impl Transfer {
     pub(super) fn reading(held: Held) -> Arc<Reading> {
         let (transfers, id) = (Arc::clone(&held.transfer.transfers), held.transfer.id);
         let reading = Reading::new(held);
-        let is_cut = match transfers.lock().by_resource.get_mut(&id) {
+        let is_cut = match lock(&transfers.in_flight).by_resource.get_mut(&id) {
             Some(readers) => {
                 if readers.reading.len() >= 2 * readers.count {
                     readers.reading.retain(|reading| reading.strong_count() > 0);
@@ -259,7 +257,7 @@ impl Transfer {
 
 impl Drop for Transfer {
     fn drop(&mut self) {
-        let mut in_flight = self.transfers.lock();
+        let mut in_flight = lock(&self.transfers.in_flight);
         in_flight.downloads -= 1;
         if let Entry::Occupied(mut readers) = in_flight.by_resource.entry(self.id) {
             readers.get_mut().count -= 1;

@@ -15,6 +15,7 @@ use super::{AccessError, Parts, Staging, UploadError};
 use crate::ledger::{Abandoned, Completion, Finish, LedgerError, PendingResource};
 use crate::store::{Begun, StoreError};
 use cloakroom_core::client::Client;
+use cloakroom_core::lock::lock;
 use cloakroom_core::metrics::UploadMeasurement;
 use cloakroom_core::resource::{
     BlobKey, Bundle, FileName, Holder, Lifetime, Owner, ResourceId, ResourceSecret, UploadHandle,
@@ -249,7 +250,7 @@ impl Acknowledgement {
         let Terms { owner, lifetime, .. } = self.terms.clone();
         let completion = Completion { id: self.id, owner, bundle, lifetime, created_at };
         self.parts.ledger.complete(completion).await?;
-        self.parts.own_uploads().remove(&self.id);
+        lock(&self.parts.own_uploads).remove(&self.id);
         let expires_at = lifetime.expiry_if_unused(created_at);
         Ok(Staged { id: self.id, secret: self.secret.clone(), bundle, created_at, expires_at })
     }
@@ -352,7 +353,7 @@ impl Parts {
         self.storage.blobs.abort(BlobKey::of(id), abandoned.handle.as_ref()).await?;
         let late = (late == Late::Maybe).then(|| self.clock.now());
         self.ledger.finish(id, Finish::Abandoned { late }).await?;
-        self.own_uploads().remove(&id);
+        lock(&self.own_uploads).remove(&id);
         Ok(())
     }
 }

@@ -1,7 +1,6 @@
-//! The port for the bytes of bundles, and the store that keeps them in memory.
+//! The port for the bytes of bundles.
 
 mod error;
-mod memory;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,7 +17,6 @@ use cloakroom_core::metrics::LimitUse;
 use cloakroom_core::resource::{BlobKey, UploadHandle};
 
 pub use error::{Cause, StoreError};
-pub use memory::MemoryStore;
 
 /// Holds immutable blobs. A blob appears under its key complete, or not at all. A key has one writer, ever.
 #[async_trait]

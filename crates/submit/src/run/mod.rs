@@ -6,7 +6,8 @@ mod error;
 mod hand_over;
 mod planned;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use cloakroom_core::lock::lock;
+use std::sync::{Arc, Mutex};
 
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
@@ -100,7 +101,7 @@ impl Run<'_> {
             Ok(()) => create::make(server, submission, log, stop).await.map_err(RunError::from),
             Err(error) => Err(error),
         };
-        let copies = copies.lock().unwrap_or_else(PoisonError::into_inner);
+        let copies = lock(&copies);
         if let Err(error) = &made
             && !copies.is_empty()
         {
@@ -143,7 +144,7 @@ async fn copy(
     copies: Arc<Mutex<Copies>>,
 ) -> Result<(), RunError> {
     let copying = move || {
-        let mut copies = copies.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut copies = lock(&copies);
         uploads.iter().try_for_each(|upload| copies.add(upload, &*sources, &stop))
     };
     Ok(tokio::task::spawn_blocking(copying).await.map_err(RunError::NotCopied)??)

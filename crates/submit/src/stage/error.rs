@@ -89,7 +89,6 @@ impl StagingError {
     }
 
     /// Adds to what is still on the server.
-    #[must_use]
     pub fn with_left(mut self, more: Vec<Left>) -> Self {
         if let Self::Upload { left, .. }
         | Self::Stopped { left }

@@ -43,7 +43,6 @@ pub fn pack<W: Write>(
 
 impl PackPlan {
     /// The size of the archive before it is compressed. The bundle is about as large, or smaller.
-    #[must_use]
     pub fn archive_bytes(&self) -> u64 {
         let entry = |file: &PlannedFile| {
             let parts = [headers(file).len() as u64, file.size_bytes, padding(file.size_bytes).len() as u64];
@@ -53,7 +52,6 @@ impl PackPlan {
     }
 
     /// The size of the files that are not compressed. The bundle is larger.
-    #[must_use]
     pub fn stored_bytes(&self) -> u64 {
         let stored = self.files().iter().filter(|file| Method::for_name(&file.name) == Method::Store);
         stored.map(|file| file.size_bytes).fold(0, u64::saturating_add)

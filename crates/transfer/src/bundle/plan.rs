@@ -131,19 +131,16 @@ impl PackPlan {
     }
 
     /// The files, in the order in which they were given.
-    #[must_use]
     pub fn files(&self) -> &[PlannedFile] {
         &self.files
     }
 
     /// The files whose names got a number, in the order of the files.
-    #[must_use]
     pub fn renamed(&self) -> &[Renamed] {
         &self.renamed
     }
 
     /// The bytes of all files. The bundle may be smaller.
-    #[must_use]
     pub fn total_bytes(&self) -> u64 {
         self.files.iter().fold(0, |total, file| total.saturating_add(file.size_bytes))
     }

@@ -55,7 +55,6 @@ impl ServerAddress {
     }
 
     /// The same address, with a name in its place in messages.
-    #[must_use]
     pub fn called(self, name: &str) -> Self {
         Self { name: Some(name.into()), ..self }
     }

@@ -69,19 +69,16 @@ impl Default for RetryPolicy {
 
 impl RetryPolicy {
     /// The same time limit for every server.
-    #[must_use]
     pub fn within(limit: Duration) -> Self {
         Self { after_an_answer: limit, without_an_answer: limit, ..Self::default() }
     }
 
     /// A limit of a few seconds, for requests that tidy up while a person waits.
-    #[must_use]
     pub fn brief() -> Self {
         Self::within(BRIEF)
     }
 
     /// The same policy for a server that is known to have answered.
-    #[must_use]
     pub fn answered(self) -> Self {
         Self { without_an_answer: self.after_an_answer, ..self }
     }

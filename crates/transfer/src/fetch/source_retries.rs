@@ -1,11 +1,12 @@
 //! The progress of one source: failures in a row, the waits between them, and the message when the time is over.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::error::Cause;
 use super::observer::FetchObserver;
 use crate::client::Failure;
+use cloakroom_core::lock::lock;
 use cloakroom_core::retry::{Backoff, Failures};
 use cloakroom_core::size::format_size;
 
@@ -33,7 +34,7 @@ impl SourceRetries {
 
     /// Records that `came_bytes` of `total_bytes` came. This ends the row of failures.
     pub(super) fn progressed(&self, came_bytes: u64, total_bytes: Option<u64>) {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         (state.came_bytes, state.total_bytes) = (came_bytes, total_bytes);
         state.failures.end();
         state.last = None;
@@ -44,7 +45,7 @@ impl SourceRetries {
     /// Waits after `failure`, longer after each failure in a row. Notifies the observer if the failure is a new one.
     pub(super) async fn wait(&self, failure: Failure) {
         let (wait, is_new) = {
-            let mut state = self.state();
+            let mut state = lock(&self.state);
             state.last = Some(failure.clone());
             let wait = state.failures.wait(&self.backoff, failure.retry_after(), rand::random());
             (wait, state.failures.is_news(failure.clone()))
@@ -58,12 +59,12 @@ impl SourceRetries {
     /// Records that all bytes so far must be downloaded again.
     pub(super) fn start_over(&self, why: &str) {
         self.observer.starting_over(&self.what, why);
-        self.state().came_bytes = 0;
+        lock(&self.state).came_bytes = 0;
     }
 
     /// The cause if the source is not there after `limit`.
     pub(super) fn time_up(&self, limit: Duration) -> Cause {
-        let state = self.state();
+        let state = lock(&self.state);
         match (&state.last, state.total_bytes) {
             (Some(last), _) => Cause::TimeUp { last: last.clone(), limit },
             (None, Some(total)) => {
@@ -75,9 +76,5 @@ impl SourceRetries {
             }
             (None, None) => Cause::TooSlow { came: "no answer came".to_owned(), limit },
         }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -4,10 +4,11 @@ mod part;
 mod queue;
 
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use cloakroom_core::client::Client;
+use cloakroom_core::lock::lock;
 use cloakroom_core::metrics::{LimitUse, Limited};
 use tokio::time::{Instant, timeout};
 
@@ -208,10 +209,6 @@ impl<T> Drop for Pause<T> {
             self.pool.queue().end(number);
         }
     }
-}
-
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

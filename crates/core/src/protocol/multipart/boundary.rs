@@ -26,7 +26,6 @@ impl Boundary {
     }
 
     /// The boundary's text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -68,7 +68,6 @@ enum Step {
 
 impl Parser {
     /// A parser at the beginning of a body.
-    #[must_use]
     pub fn new(boundary: &Boundary, limits: Limits) -> Self {
         Self {
             limits,

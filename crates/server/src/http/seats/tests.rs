@@ -84,7 +84,7 @@ async fn a_held_back_refusal_gives_way_first_and_counts_until_its_time_to_send()
     drop(all.remove(0));
     drop(third);
     let more = taken(&seats, &[2, 2]);
-    seats.taken().make_room_for(host(3), until + Duration::from_secs(1));
+    lock(&seats.taken).make_room_for(host(3), until + Duration::from_secs(1));
     assert_eq!((left(&all), left(&more)), (vec![false, true], vec![false, false]), "its time is over");
 }
 
@@ -116,6 +116,6 @@ async fn a_refusal_is_sent_at_its_time_if_nobody_needs_the_place() {
 async fn hosts_that_are_gone_take_no_memory() {
     let seats = Seats::new(4, Occupancy::default());
     drop(taken(&seats, &[1, 2, 2]));
-    assert!(seats.taken().hosts.is_empty());
+    assert!(lock(&seats.taken).hosts.is_empty());
     assert_eq!(seats.count(), 0);
 }

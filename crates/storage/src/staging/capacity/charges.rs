@@ -3,6 +3,7 @@
 use super::{Capacity, NoRoom};
 use crate::ready::{Account, Charge, OwnerMemory};
 use crate::staging::Share;
+use cloakroom_core::lock::lock;
 use cloakroom_core::resource::{Holder, Owner};
 
 impl Capacity {
@@ -52,7 +53,7 @@ impl Capacity {
     /// never less than one bundle; `None` is no limit. A disk can hold what is written there, and what it has free.
     pub(super) fn room_of_share(&self, share: Share, taken: u64, free_on_disk: Option<u64>) -> Option<u64> {
         let limits = &self.limits.capacity;
-        let written = taken.saturating_sub(self.flights().unwritten());
+        let written = taken.saturating_sub(lock(&self.flights).unwritten());
         let on_disk =
             free_on_disk.map(|free| written.saturating_add(free.saturating_sub(limits.min_free_space)));
         let room = [limits.max_total_size, on_disk].into_iter().flatten().min()?;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::flights::{Flight, Phase};
 use super::{Capacity, NoRoom};
+use cloakroom_core::lock::lock;
 use cloakroom_core::resource::{Holder, ResourceId};
 
 /// How many bytes an upload of unknown length is promised at a time.
@@ -38,7 +39,7 @@ impl Hold {
     /// Promises `bytes` more, if the limits and the disk have room for them.
     pub(in crate::staging) fn grow(&self, bytes: u64, free_on_disk: Option<u64>) -> Result<(), NoRoom> {
         self.charge(self.reserved() + bytes, free_on_disk)?;
-        let mut flights = self.capacity.flights();
+        let mut flights = lock(&self.capacity.flights);
         if let Err(no_room) = flights.check_disk(bytes, &self.capacity.limits, free_on_disk) {
             drop(flights);
             self.charge(self.reserved(), free_on_disk)?;
@@ -58,11 +59,11 @@ impl Hold {
         free_on_disk: Option<u64>,
     ) -> Result<(), NoRoom> {
         let Capacity { limits, .. } = &*self.capacity;
-        let before = self.capacity.flights().pass_to(self.id, Some(holder.clone()), limits)?;
+        let before = lock(&self.capacity.flights).pass_to(self.id, Some(holder.clone()), limits)?;
         let charged = self.charge(self.reserved(), free_on_disk);
         if charged.is_err() {
             // The upload counted for this holder before, so its place is still there.
-            let _ = self.capacity.flights().pass_to(self.id, before, limits);
+            let _ = lock(&self.capacity.flights).pass_to(self.id, before, limits);
         }
         charged
     }
@@ -99,7 +100,7 @@ impl Hold {
     }
 
     fn flight<T: Default>(&self, look: impl FnOnce(&mut Flight) -> T) -> T {
-        self.capacity.flights().0.get_mut(&self.id).map(look).unwrap_or_default()
+        lock(&self.capacity.flights).0.get_mut(&self.id).map(look).unwrap_or_default()
     }
 }
 
@@ -107,6 +108,6 @@ impl Drop for Hold {
     fn drop(&mut self) {
         // Before the place: an upload that takes the place needs the room as well.
         self.capacity.ready.let_go(self.id);
-        self.capacity.flights().0.remove(&self.id);
+        lock(&self.capacity.flights).0.remove(&self.id);
     }
 }

@@ -3,6 +3,7 @@
 use super::Capacity;
 use crate::ready::Taken;
 use crate::store::Space;
+use cloakroom_core::lock::lock;
 use cloakroom_core::metrics::{LimitUse, Limited};
 
 impl Capacity {
@@ -19,7 +20,7 @@ impl Capacity {
         uses.extend(total.map(|limit| of(Limited::TotalSize, taken.bytes, limit)));
         uses.extend(space.map(|Space { free, used }| LimitUse {
             of: Limited::Disk,
-            used: used.saturating_add(self.flights().unwritten()),
+            used: used.saturating_add(lock(&self.flights).unwritten()),
             limit: used.saturating_add(free).saturating_sub(limits.capacity.min_free_space),
         }));
         uses.extend(self.uses_of_share(taken, space));
@@ -31,7 +32,7 @@ impl Capacity {
         let Some(share) = self.limits.share else { return Vec::new() };
         let of = |of, used, all: usize| LimitUse { of, used, limit: share.of(all as u64) };
         let mut uses = vec![
-            of(Limited::ShareOfUploads, self.flights().most(), self.limits.max_concurrent_uploads),
+            of(Limited::ShareOfUploads, lock(&self.flights).most(), self.limits.max_concurrent_uploads),
             of(Limited::ShareOfResources, taken.most_resources, self.limits.max_resources),
             LimitUse {
                 of: Limited::ShareOfOwnerMemory,

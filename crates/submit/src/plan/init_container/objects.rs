@@ -39,13 +39,11 @@ pub struct InitObjects {
 
 impl InitObjects {
     /// The objects without tickets: before staging, or if nothing is staged.
-    #[must_use]
     pub(crate) fn unticketed(&self) -> Vec<Value> {
         self.make(None, None)
     }
 
     /// The objects as messages name them: `the secret x`.
-    #[must_use]
     pub fn names(&self) -> Vec<String> {
         let map = (!self.is_secret).then(|| format!("the config map {}", self.config_map));
         map.into_iter().chain([format!("the secret {}", self.secret)]).collect()

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
@@ -10,10 +10,13 @@ use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream};
 use jiff::Timestamp;
 
-use super::{Begun, BlobFacts, BlobStore, BlobStream, BlobWriter, StoreError, with_first_piece};
-use crate::stamp::Stamp;
 use cloakroom_core::client::Client;
+use cloakroom_core::lock::lock;
 use cloakroom_core::resource::{BlobKey, UploadHandle};
+use cloakroom_storage::stamp::Stamp;
+use cloakroom_storage::store::{
+    Begun, BlobFacts, BlobStore, BlobStream, BlobWriter, StoreError, with_first_piece,
+};
 
 /// How much is read at a time: little, so that a small blob has more than one piece.
 const PIECE_BYTES: u64 = 16;
@@ -51,20 +54,16 @@ struct MemoryWriter {
 impl MemoryStore {
     /// The keys of uploads that were neither committed nor aborted.
     pub fn arriving(&self) -> Vec<BlobKey> {
-        self.lock().arriving.keys().copied().collect()
+        lock(&self.0).arriving.keys().copied().collect()
     }
 
     /// Nothing is held open, so a blob that is deleted cannot be read to its end.
     fn piece(&self, key: BlobKey, range: Range<u64>) -> Result<Bytes, StoreError> {
         let at = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
-        let bytes = self.lock().committed.get(&key).map(|blob| blob.bytes.clone());
+        let bytes = lock(&self.0).committed.get(&key).map(|blob| blob.bytes.clone());
         let bytes = bytes.ok_or_else(|| lost("read", key, "there is no such blob"))?;
         let piece = bytes.get(at(range.start)..at(range.end)).map(|piece| bytes.slice_ref(piece));
         piece.ok_or_else(|| lost("read", key, "it is shorter"))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Blobs> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -89,7 +88,7 @@ fn lost(action: &'static str, key: BlobKey, why: &str) -> StoreError {
 #[async_trait]
 impl BlobStore for MemoryStore {
     async fn begin(&self, key: BlobKey, _length: Option<u64>, _client: &Client) -> Result<Begun, StoreError> {
-        let mut blobs = self.lock();
+        let mut blobs = lock(&self.0);
         if blobs.arriving.contains_key(&key) || blobs.committed.contains_key(&key) {
             return Err(lost("create", key, "there is a blob of this key"));
         }
@@ -101,7 +100,7 @@ impl BlobStore for MemoryStore {
     }
 
     async fn abort(&self, key: BlobKey, _handle: Option<&UploadHandle>) -> Result<(), StoreError> {
-        let mut blobs = self.lock();
+        let mut blobs = lock(&self.0);
         blobs.arriving.remove(&key);
         blobs.committed.remove(&key);
         Ok(())
@@ -114,7 +113,7 @@ impl BlobStore for MemoryStore {
         range: Range<u64>,
         _client: &Client,
     ) -> Result<BlobStream, StoreError> {
-        let found = self.lock().committed.get(&key).map(Committed::facts);
+        let found = lock(&self.0).committed.get(&key).map(Committed::facts);
         let missing = |why: String| StoreError::Missing(format!("cannot open {key}: {why}").into());
         let found = found.ok_or_else(|| missing("there is no such blob".to_owned()))?;
         if found.size_bytes != size_bytes {
@@ -129,25 +128,26 @@ impl BlobStore for MemoryStore {
     }
 
     async fn delete(&self, key: BlobKey) -> Result<(), StoreError> {
-        self.lock().committed.remove(&key);
+        lock(&self.0).committed.remove(&key);
         Ok(())
     }
 
     async fn facts(&self, key: BlobKey) -> Result<Option<BlobFacts>, StoreError> {
-        Ok(self.lock().committed.get(&key).map(Committed::facts))
+        Ok(lock(&self.0).committed.get(&key).map(Committed::facts))
     }
 
     fn list(&self) -> BoxStream<'_, Result<(BlobKey, BlobFacts), StoreError>> {
-        let all: Vec<_> = self.lock().committed.iter().map(|(key, blob)| Ok((*key, blob.facts()))).collect();
+        let all: Vec<_> =
+            lock(&self.0).committed.iter().map(|(key, blob)| Ok((*key, blob.facts()))).collect();
         stream::iter(all).boxed()
     }
 
     async fn stamp(&self) -> Result<Option<Stamp>, StoreError> {
-        Ok(self.lock().stamp)
+        Ok(lock(&self.0).stamp)
     }
 
     async fn replace_stamp(&self, seen: Option<Stamp>, by: Stamp) -> Result<bool, StoreError> {
-        let mut blobs = self.lock();
+        let mut blobs = lock(&self.0);
         let is_there = blobs.stamp == seen;
         if is_there {
             blobs.stamp = Some(by);
@@ -163,12 +163,12 @@ impl BlobStore for MemoryStore {
 #[async_trait]
 impl BlobWriter for MemoryWriter {
     async fn write(&mut self, bytes: Bytes) -> Result<(), StoreError> {
-        self.store.lock().arriving(self.key, &self.handle)?.bytes.extend_from_slice(&bytes);
+        lock(&self.store.0).arriving(self.key, &self.handle)?.bytes.extend_from_slice(&bytes);
         Ok(())
     }
 
     async fn commit(self: Box<Self>) -> Result<(), StoreError> {
-        let mut blobs = self.store.lock();
+        let mut blobs = lock(&self.store.0);
         let bytes = std::mem::take(&mut blobs.arriving(self.key, &self.handle)?.bytes).freeze();
         blobs.arriving.remove(&self.key);
         blobs.committed.insert(self.key, Committed { bytes, at: Timestamp::now() });
