@@ -116,7 +116,7 @@ async fn run(
         ("spark.kubernetes.cloakroom.executorStaging", "init".to_owned()),
         ("spark.executor.extraClassPath", "/var/spark-data/spark-jars/*".to_owned()),
         ("spark.serializer", SERIALIZER.to_owned()),
-        ("spark.runs.staged", "/var/spark-data/spark-files".to_owned()),
+        ("spark.jobs.staged", "/var/spark-data/spark-files".to_owned()),
     ];
     let settings = [settings, more].concat();
     let (submitter, job, namespace) = (Submitter::Cloakroom, Job::Java, namespace.to_owned());

@@ -5,14 +5,10 @@
 
 #![expect(clippy::pedantic, clippy::unwrap_used, reason = "tests are read for what they check")]
 
-mod airflow;
 mod applications;
 mod executors;
-mod failures;
 mod handed_over;
-mod in_front;
 mod operator;
-mod pages;
 mod pods;
 mod shared;
 mod sight;
@@ -34,12 +30,8 @@ fn main() {
         applications::trials(&shared),
         submitted::trials(&shared),
         handed_over::trials(&shared),
-        failures::trials(&shared),
-        airflow::trials(&shared),
-        in_front::trials(&shared),
         executors::trials(&shared),
         web::trials(&shared),
-        pages::trials(&shared),
     ]
     .into_iter()
     .flatten()
