@@ -11,7 +11,7 @@ ci:
 unit *FILTER:
     cargo test --workspace --lib --bins -- {{FILTER}}
 
-# one tier of the tests, with all that it needs: it, conformance, real, runs, node, torture
+# one tier of the tests, with all that it needs: it, conformance, real, node, torture
 test TIER FILTER="":
     .ci/tier {{TIER}} {{FILTER}}
 

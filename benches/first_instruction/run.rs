@@ -1,19 +1,34 @@
-//! One submission, with its times and memory.
+//! A staging server on the node, the jars of an application, and one submission with its times and memory.
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use cloakroom_testing::cluster::{Account, Cluster as _, text};
+use cloakroom_testing::dist;
 use cloakroom_testing::files::settle;
 use cloakroom_testing::needs::path;
+use cloakroom_testing::process::Cloakroom;
 use cloakroom_testing::spread::Spread;
-use cloakroom_testing::wait::until;
 
-use crate::bench::{BenchCluster, DRIVER_IMAGE, NAMESPACE};
+use crate::cluster::{Cluster, NODE_ADDRESS, cluster};
+use crate::images::{CLOAKROOM, SPARK_HOMES, VERSIONS, spark};
+use crate::shell::{At, run, until};
+use crate::world;
 
-const DRIVER: &str = "driver";
+/// It prints when it began, and how many jars it sees.
+const DRIVER: &str = r#"{"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [{"name": "spark-kubernetes-driver",
+    "command": ["sh", "-c", "date +%s%N; find /var/spark-data/spark-jars -name '*.jar' 2>/dev/null | wc -l"]}]}}"#;
+
+const INPUT_BYTES: u64 = 300_000_000;
+
+pub struct Bench {
+    server: Cloakroom,
+    /// Real jars; the first one is the application's.
+    pub jars: Vec<PathBuf>,
+    pub bytes: u64,
+    folder: PathBuf,
+}
 
 /// The program that submits, and the way of the jars.
 #[derive(Clone, Copy, PartialEq)]
@@ -26,27 +41,71 @@ pub enum Way {
     CopiedBySpark,
 }
 
-/// Time and memory of one run of a program.
-pub struct Cost {
-    cpu: Duration,
-    peak_mib: f64,
-}
-
 /// Times and memory of one submission.
 pub struct Taken {
     first_instruction: Duration,
-    submitter: Cost,
-    staging: Option<Staging>,
+    cpu: Duration,
+    peak_mib: f64,
+    /// CPU time of the server, and what the init-container says that it took.
+    staging: Option<(Duration, Duration)>,
 }
 
-/// The costs of staging outside the submitter.
-struct Staging {
-    sent_bytes: f64,
-    server_cpu: Duration,
-    /// From the init-container's first instruction to the driver's.
-    init: Duration,
-    fetch: Duration,
-    fetch_cost: Cost,
+impl Bench {
+    pub fn prepare() -> Self {
+        cluster();
+        let folder = world::folder().join("bench");
+        std::fs::create_dir_all(folder.join("shared")).unwrap();
+        std::fs::write(folder.join("driver.yaml"), DRIVER).unwrap();
+        let mut command = Command::new(dist::binary());
+        command.env_clear().current_dir(&folder).args([
+            "serve",
+            "--upload-auth",
+            "none",
+            "--data-dir",
+            "data",
+        ]);
+        command.args(["--listen", &format!("{NODE_ADDRESS}:10000"), "--fetch-image", CLOAKROOM]);
+        command.args(["--min-free-space", "0b", "--kubeconfig", "../admin.kubeconfig"]);
+        let server = Cloakroom::start(command);
+        let (jars, bytes) = fill(&folder.join("jars"));
+        Self { server, jars, bytes, folder }
+    }
+
+    /// User and system time of the server so far.
+    fn server_cpu(&self) -> Duration {
+        const TICKS_IN_A_SECOND: f64 = 100.0;
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.server.pid())).unwrap();
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+        let ticks = |at: usize| fields[at].parse::<f64>().unwrap();
+        Duration::from_secs_f64((ticks(11) + ticks(12)) / TICKS_IN_A_SECOND)
+    }
+
+    /// The peak of resident memory (VmHWM).
+    pub fn server_peak_mib(&self) -> f64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.server.pid())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmHWM")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse::<f64>().unwrap() / 1024.0
+    }
+}
+
+/// Copies jars of the Spark distribution until they have enough bytes.
+fn fill(folder: &Path) -> (Vec<PathBuf>, u64) {
+    std::fs::create_dir(folder).unwrap();
+    let source = spark_home().join("jars");
+    let mut names: Vec<_> = std::fs::read_dir(source).unwrap().map(|entry| entry.unwrap().path()).collect();
+    names.sort();
+    let (mut jars, mut bytes) = (Vec::new(), 0);
+    for path in names.into_iter().filter(|path| path.extension().is_some_and(|end| end == "jar")) {
+        if bytes < INPUT_BYTES {
+            jars.push(folder.join(path.file_name().unwrap()));
+            bytes += std::fs::copy(&path, &jars[jars.len() - 1]).unwrap();
+        }
+    }
+    (jars, bytes)
+}
+
+fn spark_home() -> PathBuf {
+    path(SPARK_HOMES).join(format!("spark-{}", VERSIONS[0]))
 }
 
 impl Way {
@@ -60,111 +119,87 @@ impl Way {
         }
     }
 
-    pub async fn run(self, bench: &BenchCluster) -> Taken {
+    pub fn run(self, bench: &Bench) -> Taken {
         settle();
-        let sent = bench.counter("cloakroom_upload_bytes_total").await;
         let server_cpu = bench.server_cpu();
-        let report = bench.path("report");
-        let mut command = self.command(bench, &report);
+        let mut command = self.command(bench);
         let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-        let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+        let output = command.output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let log = ended(bench).await;
-        let first = nanoseconds(log.lines().next());
-        let seen: usize = log.lines().nth(1).unwrap().trim().parse().unwrap();
-        let (_, submitter) = cost(&std::fs::read_to_string(report).unwrap());
-        let staging = if self == Self::Staged {
-            assert_eq!(seen, bench.jars.len(), "the driver sees all jars");
-            let log = bench.runner.log(NAMESPACE, DRIVER, "spark-init");
-            let (fetch, fetch_cost) = cost(log.lines().last().unwrap());
-            Some(Staging {
-                sent_bytes: bench.counter("cloakroom_upload_bytes_total").await - sent,
-                server_cpu: Duration::from_secs_f64(bench.server_cpu() - server_cpu),
-                init: first - nanoseconds(log.lines().next()),
-                fetch,
-                fetch_cost,
-            })
-        } else {
-            None
-        };
-        self.clear(bench).await;
-        Taken { first_instruction: first - started, submitter, staging }
+        until("the driver has ended", || {
+            kubectl("get pod driver -o jsonpath={.status.phase}") == "Succeeded"
+        });
+        let log = kubectl("logs driver -c spark-kubernetes-driver");
+        let (first, seen) = log.trim().split_once('\n').unwrap();
+        let report = std::fs::read_to_string(bench.folder.join("report")).unwrap();
+        let figures: Vec<f64> = report.split_whitespace().map(|word| word.parse().unwrap()).collect();
+        let [user, system, peak_kib] = figures[..] else { panic!("GNU time said: {report}") };
+        let staging = (self == Self::Staged).then(|| {
+            assert_eq!(seen.trim(), bench.jars.len().to_string(), "the driver sees all jars");
+            (bench.server_cpu() - server_cpu, fetch_time(&kubectl("logs driver -c spark-init")))
+        });
+        self.clear(bench);
+        Taken {
+            first_instruction: Duration::from_nanos(first.parse().unwrap()) - started,
+            cpu: Duration::from_secs_f64(user + system),
+            peak_mib: peak_kib / 1024.0,
+            staging,
+        }
     }
 
     /// The submitter under GNU time, which writes a report.
-    fn command(self, bench: &BenchCluster, report: &Path) -> Command {
-        let home = path("CLOAKROOM_TEST_SPARK_HOMES").join("spark-4.3.0");
+    fn command(self, bench: &Bench) -> Command {
         let mut command = Command::new("time");
-        command.args(["-f", "%e %U %S %M", "-o"]).arg(report);
+        command.current_dir(&bench.folder).args(["-f", "%U %S %M", "-o", "report"]);
         match self {
-            Self::CopiedBySpark => command.arg(home.join("bin/spark-submit")).env("SPARK_HOME", home),
-            _ => command.args([env!("CARGO_BIN_EXE_cloakroom"), "submit"]),
+            Self::CopiedBySpark => {
+                command.arg(spark_home().join("bin/spark-submit")).env("SPARK_HOME", spark_home())
+            }
+            _ => command.arg(dist::binary()).arg("submit"),
         };
-        command.env("HOME", bench.path("node")).env_remove("KUBECONFIG").env_remove("SPARK_CONF_DIR");
-        let master = format!("k8s://https://{}", bench.plane.address());
+        command.env("HOME", &bench.folder).env_remove("SPARK_CONF_DIR");
+        command.env("KUBECONFIG", world::folder().join("admin.kubeconfig"));
+        let master = format!("k8s://{}", Cluster::api_server());
         command.args(["--master", &master, "--deploy-mode", "cluster", "--class", "org.example.App"]);
         let way = match self {
-            Self::Staged => ("spark.kubernetes.resourceStagingServer.uri", bench.server.url("")),
-            _ => ("spark.kubernetes.file.upload.path", format!("file://{}", bench.path("shared").display())),
+            Self::Staged => format!("resourceStagingServer.uri={}", bench.server.url("")),
+            _ => format!("file.upload.path=file://{}", bench.folder.join("shared").display()),
         };
-        for (key, value) in [
-            ("spark.kubernetes.namespace", NAMESPACE.to_owned()),
-            ("spark.kubernetes.container.image", DRIVER_IMAGE.to_owned()),
-            ("spark.kubernetes.driver.pod.name", DRIVER.to_owned()),
-            ("spark.kubernetes.driver.podTemplateFile", bench.path("driver.yaml").display().to_string()),
-            ("spark.kubernetes.authenticate.submission.oauthToken", bench.plane.token(Account::Admin)),
-            (
-                "spark.kubernetes.authenticate.submission.caCertFile",
-                bench.plane.ca().unwrap().display().to_string(),
-            ),
-            ("spark.kubernetes.submission.waitAppCompletion", "false".to_owned()),
-            way,
+        for setting in [
+            &format!("container.image={}", spark(VERSIONS[0])),
+            "driver.pod.name=driver",
+            &format!("driver.podTemplateFile={}", bench.folder.join("driver.yaml").display()),
+            "submission.waitAppCompletion=false",
+            &way,
         ] {
-            command.args(["--conf", &format!("{key}={value}")]);
+            command.args(["--conf", &format!("spark.kubernetes.{setting}")]);
         }
         let jars: Vec<_> = bench.jars.iter().map(|jar| jar.display().to_string()).collect();
-        command.args(["--jars", &jars[1..].join(","), &jars[0]]);
-        command.stdin(Stdio::null());
+        command.args(["--jars", &jars[1..].join(","), &jars[0]]).stdin(Stdio::null());
         command
     }
 
     /// Removes everything of a run before the next one.
-    async fn clear(self, bench: &BenchCluster) {
-        let driver = format!("/api/v1/namespaces/{NAMESPACE}/pods/{DRIVER}");
-        bench.admin.delete(&driver).await;
-        until("the driver is gone", async || bench.admin.get(&driver).await.0 == 404).await;
-        std::fs::remove_dir_all(bench.path("node/logs")).unwrap();
-        let copies = std::fs::read_dir(bench.path("shared")).unwrap().map(|entry| entry.unwrap().path());
-        let copies: Vec<_> = copies.collect();
+    fn clear(self, bench: &Bench) {
+        kubectl("delete pod driver");
+        let copies = std::fs::read_dir(bench.folder.join("shared")).unwrap();
+        let copies: Vec<_> = copies.map(|entry| entry.unwrap().path()).collect();
         let expected = if self == Self::Staged { 0 } else { bench.jars.len() };
         assert_eq!(copies.len(), expected, "each jar has a folder of its own");
         copies.iter().for_each(|copy| std::fs::remove_dir_all(copy).unwrap());
     }
 }
 
-/// Waits for the driver's end, and returns its log.
-async fn ended(bench: &BenchCluster) -> String {
-    let driver = format!("/api/v1/namespaces/{NAMESPACE}/pods/{DRIVER}");
-    until("the driver has ended", async || {
-        let (_, pod) = bench.admin.get(&driver).await;
-        let phase = text(&pod["status"]["phase"]);
-        assert_ne!(phase, "Failed", "{:?}", bench.runner.logs(NAMESPACE));
-        phase == "Succeeded"
-    })
-    .await;
-    bench.runner.log(NAMESPACE, DRIVER, "spark-kubernetes-driver")
+fn kubectl(arguments: &str) -> String {
+    run(At::Node, &format!("kubectl {arguments}")).ok().stdout
 }
 
-fn nanoseconds(line: Option<&str>) -> Duration {
-    Duration::from_nanos(line.unwrap().trim().parse().unwrap())
-}
-
-/// Reads the report of GNU time.
-fn cost(report: &str) -> (Duration, Cost) {
-    let figures: Vec<f64> = report.split_whitespace().map(|word| word.parse().unwrap()).collect();
-    let [wall, user, system, peak_kib] = figures[..] else { panic!("GNU time said: {report}") };
-    let cpu = Duration::from_secs_f64(user + system);
-    (Duration::from_secs_f64(wall), Cost { cpu, peak_mib: peak_kib / 1024.0 })
+/// The last words of the init-container: `… in 640ms` or `… in 1.2s`.
+fn fetch_time(log: &str) -> Duration {
+    let said = log.trim().rsplit(' ').next().unwrap();
+    let (number, unit) = said.split_at(said.find(|c: char| c.is_ascii_alphabetic()).unwrap());
+    let seconds: f64 = number.parse().unwrap();
+    Duration::from_secs_f64(if unit == "ms" { seconds / 1000.0 } else { seconds })
 }
 
 /// The figures of all runs of one kind.
@@ -173,26 +208,18 @@ pub struct Figures {
     first_instruction: Spread,
     cpu: Spread,
     peak_mib: f64,
-    sent_bytes: f64,
-    server_cpu: Spread,
-    init: Spread,
-    fetch: Spread,
-    fetch_cpu: Spread,
-    fetch_peak_mib: f64,
+    staging: Option<(Spread, Spread)>,
 }
 
 impl Figures {
     pub fn add(&mut self, taken: Taken) {
         self.first_instruction.add(taken.first_instruction);
-        self.cpu.add(taken.submitter.cpu);
-        self.peak_mib = self.peak_mib.max(taken.submitter.peak_mib);
-        if let Some(staging) = taken.staging {
-            self.sent_bytes = staging.sent_bytes;
-            self.server_cpu.add(staging.server_cpu);
-            self.init.add(staging.init);
-            self.fetch.add(staging.fetch);
-            self.fetch_cpu.add(staging.fetch_cost.cpu);
-            self.fetch_peak_mib = self.fetch_peak_mib.max(staging.fetch_cost.peak_mib);
+        self.cpu.add(taken.cpu);
+        self.peak_mib = self.peak_mib.max(taken.peak_mib);
+        if let Some((server_cpu, fetch)) = taken.staging {
+            let (server_cpus, fetches) = self.staging.get_or_insert_default();
+            server_cpus.add(server_cpu);
+            fetches.add(fetch);
         }
     }
 }
@@ -201,12 +228,9 @@ impl fmt::Display for Figures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "  to the first instruction: {}", self.first_instruction)?;
         writeln!(f, "  the submitter: CPU {}, peak memory {:.1} MiB", self.cpu, self.peak_mib)?;
-        if self.sent_bytes > 0.0 {
-            writeln!(f, "  sent: {:.1} MB", self.sent_bytes / 1e6)?;
-            writeln!(f, "  the init-container's beginning to the driver's: {}", self.init)?;
-            writeln!(f, "  fetch: {}, CPU {}", self.fetch, self.fetch_cpu)?;
-            writeln!(f, "  its peak memory: {:.1} MiB", self.fetch_peak_mib)?;
-            writeln!(f, "  the server: CPU {}", self.server_cpu)?;
+        if let Some((server_cpu, fetch)) = &self.staging {
+            writeln!(f, "  the server: CPU {server_cpu}")?;
+            writeln!(f, "  fetch: {fetch}")?;
         }
         Ok(())
     }

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use cloakroom_core::protocol::problem::Code;
-use cloakroom_testing::documentation;
+use cloakroom_testing::documentation::{self, output::is_shown};
 use cloakroom_testing::process;
 use markdown::Page;
 
@@ -155,6 +155,24 @@ fn the_repository_stands_alone() {
     for path in tracked_files() {
         let Ok(text) = std::fs::read_to_string(&path) else { continue };
         assert_nothing(&about_foreign_words(&path, &text));
+    }
+}
+
+#[test]
+fn output_that_a_block_does_not_show_is_found() {
+    for (shown, told, expected) in [
+        ("a\nb", "a\nb", true),
+        ("a\nb", "a", false),
+        ("a", "a\nb", false),
+        ("a\n  b\nc", "a b\nc", true),
+        ("a\n…", "a\nb\nc", true),
+        ("…\nc", "a\nb\nc", true),
+        ("…\nd\n…", "a\nb\nc", false),
+        ("x … y … z", "x 1 y 2 z", true),
+        ("x … y", "x 1 z", false),
+        ("x …", "y 1", false),
+    ] {
+        assert_eq!(is_shown(shown, told), expected, "{shown} / {told}");
     }
 }
 

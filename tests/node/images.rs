@@ -27,6 +27,8 @@ pub const CLOAKROOM: &str = concat!("cloakroom:", env!("CARGO_PKG_VERSION"));
 /// What the documentation's examples run beside it.
 pub const BUSYBOX: &str = "busybox:1.36";
 
+const EMPTY_ZIP: &[u8] = b"PK\x05\x06\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
+
 /// The process that holds a pod's namespaces.
 pub const PAUSE: &str = "pause:1";
 
@@ -145,7 +147,8 @@ fn busybox(work: &Path) -> Layer {
     Layer::of(&root, "", work.join("busybox.tar"))
 }
 
-/// As Spark's own image: /opt/spark, user 185, an entrypoint that knows `driver` and `executor`.
+/// As Spark's own image: /opt/spark, user 185, an entrypoint that knows `driver` and `executor`. The examples are in no package: a
+/// jar of that name, without a class.
 fn with_spark(version: &str, root: &Layer, work: &Path) -> Image {
     let home = cloakroom_testing::needs::path(SPARK_HOMES).join(format!("spark-{version}"));
     let spark = Layer::of(&home, "/opt/spark", work.join(format!("spark-{version}.tar")));
@@ -153,6 +156,8 @@ fn with_spark(version: &str, root: &Layer, work: &Path) -> Image {
     std::fs::create_dir(&folder).unwrap();
     let entrypoint = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/node/spark-entrypoint");
     std::fs::copy(entrypoint, folder.join("entrypoint.sh")).unwrap();
+    std::fs::create_dir_all(folder.join("spark/examples/jars")).unwrap();
+    std::fs::write(folder.join("spark/examples/jars/spark-examples.jar"), EMPTY_ZIP).unwrap();
     set_mode(&folder, 0o755);
     let entrypoint = Layer::of(&folder, "/opt", work.join(format!("entrypoint-{version}.tar")));
     let java = format!(

@@ -1,5 +1,6 @@
 //! The journeys, in the order in which they run.
 
+mod airflow;
 mod bucket;
 mod chart;
 mod deploy;
@@ -10,6 +11,7 @@ mod lifecycle;
 mod operator;
 mod reach;
 mod release;
+mod remote;
 mod replacement;
 mod secrets;
 mod transfers;
@@ -25,13 +27,18 @@ use crate::world;
 
 /// All journeys.
 pub fn trials() -> Vec<Trial> {
-    [
+    let of_the_page = Trial::test("every_block_of_the_page_of_failures_is_looked_at", || {
+        failures::every_block_is_looked_at();
+        Ok(())
+    });
+    let journeys = [
         deploy::JOURNEYS,
         reach::JOURNEYS,
         &[deploy::AT_A_NODE],
         transfers::JOURNEYS,
         jobs::JOURNEYS,
         external::JOURNEYS,
+        remote::JOURNEYS,
         failures::JOURNEYS,
         replacement::JOURNEYS,
         lifecycle::JOURNEYS,
@@ -41,7 +48,8 @@ pub fn trials() -> Vec<Trial> {
     .map(|journey| journey.trial(&world::needs()))
     .chain(operator::JOURNEYS.iter().map(|journey| journey.trial(&operator::needs())))
     .chain([bucket::JOURNEY.trial(&bucket::needs()), chart::JOURNEY.trial(&release::needs())])
-    .collect()
+    .chain([airflow::JOURNEY.trial(&airflow::needs())]);
+    std::iter::once(of_the_page).chain(journeys).collect()
 }
 
 /// What a user does, and how it is called.

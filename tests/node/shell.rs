@@ -99,6 +99,16 @@ impl Drop for Background {
     }
 }
 
+/// Does something with each at once, and fails with the names of those that failed.
+pub fn side_by_side<T: Sync>(all: &[T], name: impl Fn(&T) -> &'static str, act: impl Fn(&T) + Sync) {
+    let act = &act;
+    let failed: Vec<&str> = std::thread::scope(|scope| {
+        let running: Vec<_> = all.iter().map(|one| (name(one), scope.spawn(move || act(one)))).collect();
+        running.into_iter().filter_map(|(name, running)| running.join().err().map(|_| name)).collect()
+    });
+    assert!(failed.is_empty(), "{failed:?}, see above");
+}
+
 /// The most that one script takes, in seconds.
 const LONGEST: &str = "240";
 

@@ -12,6 +12,7 @@ mod buckets;
 mod chart;
 mod clouds;
 mod image;
+mod in_front;
 mod kubeconfigs;
 mod limits;
 mod manifests;
@@ -39,6 +40,7 @@ fn main() {
         spark_jars::trials(),
         old_client::trials(),
         image::trials(),
+        in_front::trials(),
         kubeconfigs::trials(),
         manifests::trials(),
         chart::trials(),

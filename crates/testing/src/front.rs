@@ -2,7 +2,7 @@
 //! holds a connection in the middle, or refuses all connections from then on.
 
 use std::io::{Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
@@ -41,7 +41,7 @@ pub enum Turn {
 
 type Script = dyn Fn(&str) -> Turn + Send + Sync;
 
-/// A proxy on loopback. It asks the server to close the connection after each request.
+/// A proxy. It asks the server to close the connection after each request.
 pub struct Front {
     line: Arc<Line>,
 }
@@ -66,7 +66,16 @@ enum Hold {
 impl Front {
     /// `script` sees the line of each request, such as `GET /x HTTP/1.1`.
     pub fn before(server: SocketAddr, script: impl Fn(&str) -> Turn + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Self::on(Ipv4Addr::LOCALHOST, server, script)
+    }
+
+    /// The same at another interface.
+    pub fn on(
+        address: Ipv4Addr,
+        server: SocketAddr,
+        script: impl Fn(&str) -> Turn + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind((address, 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let line = Arc::new(Line {
             address,
@@ -96,7 +105,11 @@ impl Front {
 
     /// Waits until a connection is held.
     pub async fn holds(&self) {
-        until_true("a connection is held", || *self.line.hold.lock().unwrap() == Hold::Now).await;
+        until_true("a connection is held", || self.is_holding()).await;
+    }
+
+    pub fn is_holding(&self) -> bool {
+        *self.line.hold.lock().unwrap() == Hold::Now
     }
 
     pub fn let_go(&self) {

@@ -1,4 +1,4 @@
-//! The Spark applications of the tests: how they are built from their sources (tests/runs/jobs), and what they must
+//! The Spark applications of the tests: how they are built from their sources (tests/node/jobs), and what they must
 //! print.
 
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ const WORDS: &str = "words of a file";
 const PAGE: &str = "a page of a book";
 
 /// A class in `greeting.jar` that executors can use as their serializer.
-pub const SERIALIZER: &str = "cloakroom.runs.Greeting$Serializer";
+pub const SERIALIZER: &str = "cloakroom.jobs.Greeting$Serializer";
 
 /// How many tasks each application has.
 const TASKS: usize = 8;
@@ -52,7 +52,7 @@ impl Job {
         let arguments = match self {
             Self::Java => vec![
                 "--class".to_owned(),
-                "cloakroom.runs.Words".to_owned(),
+                "cloakroom.jobs.Words".to_owned(),
                 "--jars".to_owned(),
                 place("greeting.jar"),
                 "--files".to_owned(),
@@ -140,7 +140,7 @@ fn zip(parent: &Path, folder: &str, archive: &Path) {
 }
 
 fn sources() -> PathBuf {
-    crate::project().join("tests/runs/jobs")
+    crate::project().join("tests/node/jobs")
 }
 
 fn run(command: &mut Command) {

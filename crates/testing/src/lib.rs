@@ -1,8 +1,8 @@
 //! Builders for the tests of several crates. This crate depends on `core` and on no other room.
 //!
 //! - the program: [`process`] starts it, [`dist`] finds that of a release, [`logs`] captures the log lines of a test
-//! - API servers: [`api_server`] is a fake one, [`control_plane`] a real one, [`cluster`] stands for either of them,
-//!   and [`runner`] runs the pods of one without nodes; [`scenarios`] run on both
+//! - API servers: [`api_server`] is a fake one, [`control_plane`] a real one, [`cluster`] stands for either of them, and
+//!   [`scenarios`] run on both
 //! - buckets: [`s3_gateway`] speaks the protocol of S3, [`azurite`] that of Azure,
 //!   [`google_storage`] that of Google
 //! - [`child`]: programs that end with the test
@@ -49,7 +49,6 @@ pub mod page_shell;
 pub mod port;
 pub mod process;
 pub mod proxy;
-pub mod runner;
 pub mod s3_gateway;
 pub mod scenarios;
 pub mod scripted;

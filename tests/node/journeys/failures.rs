@@ -1,105 +1,120 @@
-//! What users are told when it goes wrong, on a cluster that is real.
+//! What users are told when it goes wrong, on a cluster that is real: docs/submit-troubleshooting.md shows it.
 
+mod before_the_pod;
+mod case;
+mod of_pods;
+
+use std::collections::BTreeSet;
+
+use cloakroom_testing::dist;
+use cloakroom_testing::documentation::{blocks, output::Output};
 use cloakroom_testing::jobs::Job;
+use cloakroom_testing::page_shell::Terminal;
+use serde_json::json;
 
-use super::Journey;
 use super::deploy::{SERVER, server};
-use super::jobs::{namespace, submission, submit};
+use super::jobs::{arguments, namespace};
+use super::{Journey, secrets};
+use crate::cluster::NODE_ADDRESS;
 use crate::images::{CLOAKROOM, VERSIONS};
-use crate::shell::{At, Ran, laptop, run, until};
+use crate::shell::{At, laptop, run, side_by_side, until};
+use crate::world;
+use case::Case;
 
 pub const JOURNEYS: &[Journey] = &[
-    Journey("a_driver_without_memory_is_told_so", out_of_memory),
-    Journey("an_image_that_is_not_there_is_told", no_image),
-    Journey("a_quota_is_told_before_anything_is_made", quota),
-    Journey("a_quota_without_room_for_executors_is_named", no_executors),
-    Journey("a_forgotten_service_account_is_told", forgotten_account),
+    Journey("each_failure_before_the_pod_is_shown_by_the_page_and_leaves_nothing", before_the_pod),
+    Journey("each_failure_of_a_pod_is_shown_by_the_page_and_goes_with_the_pod", of_pods),
+    Journey("readmes_submission_says_why_it_failed_and_ends_with_its_code", readme),
     Journey("a_volume_of_root_is_told", volume_of_root),
     Journey("those_who_may_run_pods_may_stage_by_the_clusters_word", upload_auth),
 ];
 
-/// Fails unless all of it was said.
-fn assert_told(ran: &Ran, needles: &[&str]) {
-    for needle in needles {
-        assert!(ran.stderr.contains(needle), "no “{needle}” in:\n{}", ran.stderr);
+/// Its name, the blocks of the page that show it, and how it comes about.
+type Failure = (&'static str, &'static [Output], fn(&Case, &[Output]));
+
+const PAGE: &str = "docs/submit-troubleshooting.md";
+
+/// A block of the page.
+const fn shown(heading: &'static str, number: usize) -> Output {
+    Output { page: PAGE, heading, number }
+}
+
+/// As many below each heading as the page has.
+pub fn every_block_is_looked_at() {
+    let page = blocks(PAGE);
+    let of_page = page.iter().filter(|block| block.is_inside("Failures and what to do"));
+    let mut of_page: Vec<&str> = of_page.map(|block| block.headings.last().unwrap().as_str()).collect();
+    let failures = [before_the_pod::FAILURES, of_pods::FAILURES].concat();
+    let looked_at: BTreeSet<Output> = failures.iter().flat_map(|(_, shown, _)| shown.to_vec()).collect();
+    let looked_at: Vec<&str> = looked_at.iter().map(|output| output.heading).collect();
+    of_page.sort_unstable();
+    assert_eq!(of_page, looked_at);
+}
+
+/// Side by side, each in a namespace of its name.
+fn all(failures: &[Failure]) {
+    server();
+    let objects = failures.iter().flat_map(|(name, ..)| {
+        let metadata = json!({"name": "spark", "namespace": name});
+        let edit = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"});
+        let mut binding = json!({"kind": "RoleBinding", "metadata": metadata, "roleRef": edit});
+        binding["apiVersion"] = "rbac.authorization.k8s.io/v1".into();
+        binding["subjects"] = json!([{"kind": "ServiceAccount", "name": "spark"}]);
+        [
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}),
+            json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}),
+            binding,
+        ]
+    });
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects.collect::<Vec<_>>()});
+    laptop(&format!("kubectl apply -f - <<'END'\n{list}\nEND"));
+    let accounts = "kubectl get serviceaccounts -A -o name --field-selector metadata.name=default | wc -l";
+    let namespaces = "kubectl get namespaces -o name | wc -l";
+    until("the default accounts are there", || laptop(accounts).stdout == laptop(namespaces).stdout);
+    side_by_side(failures, |(name, ..)| name, |(name, shown, happens)| happens(&Case::new(name), shown));
+}
+
+fn before_the_pod() {
+    all(before_the_pod::FAILURES);
+}
+
+/// What was made is the pod's, and goes with it.
+fn of_pods() {
+    // Made once, before several need them.
+    arguments(VERSIONS[0], Job::Java);
+    all(of_pods::FAILURES);
+    secrets::are_nowhere();
+    let kinds = "services,configmaps,secrets";
+    for (name, ..) in of_pods::FAILURES {
+        let owners = format!(
+            "kubectl get {kinds} -n {name} -o json | jq -r '.items[] | select(.metadata.name != \"kube-root-ca.crt\") |
+                 .metadata.ownerReferences[0] | .kind + \"/\" + .name' | sort -u"
+        );
+        let owners = laptop(&owners).stdout;
+        assert!(["", "Pod/report-driver\n"].contains(&owners.as_str()), "{name}: {owners}");
+        laptop(&format!("kubectl delete pod -n {name} report-driver --ignore-not-found --wait=false"));
+    }
+    for (name, ..) in of_pods::FAILURES {
+        let left = format!("kubectl get pods,{kinds} -n {name} -o name");
+        until("all has gone with the pod", || laptop(&left).stdout == "configmap/kube-root-ca.crt\n");
     }
 }
 
-fn out_of_memory() {
-    namespace("greedy");
-    let ran = run(
-        At::Laptop,
-        &format!("{} project/tests/node/example/greedy.py", submission("greedy", VERSIONS[0])),
-    );
-    assert_told(&ran, &["OOMKilled", "went over its memory limit", "spark.driver.memoryOverhead"]);
-    ran.ended_with(137);
-}
-
-/// As with Ctrl-C when the line was read.
-fn no_image() {
-    namespace("no-image");
-    let command =
-        submission("no-image", VERSIONS[0]).replace(&format!("spark:{}", VERSIONS[0]), "spark:4.30");
-    let ran = run(
-        At::Laptop,
-        &format!(
-            "{command} local:///opt/app.py 2>told & submit=$!
-         until grep -q 'cannot be pulled' told; do sleep 0.2; kill -0 $submit; done
-         kill -INT $submit
-         wait $submit && code=0 || code=$?
-         cat told >&2
-         exit $code"
-        ),
-    );
-    assert_told(
-        &ran,
-        &["The image apache/spark:4.30", "cannot be pulled", "Stopped waiting", "--kill no-image:driver"],
-    );
-    ran.ended_with(130);
-}
-
-fn quota() {
-    namespace("quota");
-    laptop("kubectl create quota team -n quota --hard=requests.memory=512Mi");
-    let ran = submit("quota", VERSIONS[0], Job::Java, "");
-    assert_told(&ran, &["exceeded quota: team", "nothing was created"]);
-    assert_eq!(laptop("kubectl get pods,secrets -n quota -o name").stdout, "");
-    ran.ended_with(1);
-}
-
-/// The driver fits, and nothing beside it.
-fn no_executors() {
-    namespace("lonely");
-    laptop("kubectl create quota team -n lonely --hard=pods=1");
-    let ran = submit("lonely", VERSIONS[0], Job::Java, "");
-    assert_told(&ran, &["quota team"]);
-    ran.ended_with(11);
-}
-
-fn forgotten_account() {
-    namespace("forgotten");
-    let ran = submit(
-        "forgotten",
-        VERSIONS[0],
-        Job::Java,
-        "--conf spark.kubernetes.authenticate.driver.serviceAccountName=default",
-    );
-    assert_told(
-        &ran,
-        &[
-            "default",
-            "spark.kubernetes.authenticate.driver.serviceAccountName",
-            "spark-driver",
-            "system:serviceaccount:forgotten:default",
-        ],
-    );
-    ran.ended_with(1);
+/// As a reader types it, beside the API server.
+fn readme() {
+    server();
+    let mut terminal = Terminal::open(&["--mount"], &dist::binary());
+    let kubeconfig = world::folder().join("admin.kubeconfig");
+    terminal.prepare(&format!("export KUBECONFIG={}", kubeconfig.display()));
+    terminal.replace("APISERVER", NODE_ADDRESS);
+    let submit = blocks("README.md").into_iter().filter(|block| block.is_in("Submit"));
+    submit.for_each(|block| terminal.type_block(&block));
 }
 
 /// A folder of the host belongs to root, and the kubelet gives it to nobody.
 fn volume_of_root() {
     server();
-    let pod = serde_json::json!({
+    let pod = json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "root-volume"},
         "spec": {
             "restartPolicy": "Never",
@@ -121,7 +136,7 @@ fn volume_of_root() {
 fn upload_auth() {
     namespace("reviewed");
     let components = ["nodeport", "tls", "accept-cluster-tokens", "admin-token"];
-    let kustomization = serde_json::json!({
+    let kustomization = json!({
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
         "resources": ["../manifests/base"],
@@ -159,5 +174,6 @@ fn upload_auth() {
     for ran in allowed {
         ran.ok();
     }
-    assert_told(&refused.ended_with(1), &["spark-stager may not create pods in the namespace default"]);
+    let said = refused.ended_with(1).stderr;
+    assert!(said.contains("spark-stager may not create pods in the namespace default"), "{said}");
 }

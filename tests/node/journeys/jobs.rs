@@ -6,13 +6,14 @@ use std::sync::OnceLock;
 use cloakroom_testing::documentation::block;
 use cloakroom_testing::jobs::{self, EXIT_CODE, Job, SERIALIZER};
 use cloakroom_testing::needs::path;
+use serde_json::json;
 
 use super::Journey;
 use super::deploy::server;
 use super::transfers::goes_after_the_grace;
 use crate::cluster::{Cluster, cluster};
 use crate::example::COUNTED;
-use crate::images::{SPARK_HOMES, VERSIONS, spark};
+use crate::images::{BUSYBOX, SPARK_HOMES, VERSIONS, spark};
 use crate::shell::{At, Ran, laptop, run, start, until};
 use crate::world;
 
@@ -23,7 +24,8 @@ pub const JOURNEYS: &[Journey] = &[
     Journey("a_python_job_of_the_laptop_runs_on_spark_4_3", || submitted(VERSIONS[0], Job::Python)),
     Journey("a_java_job_of_the_laptop_runs_on_spark_3_5", || submitted(VERSIONS[1], Job::Java)),
     Journey("a_python_job_of_the_laptop_runs_on_spark_3_5", || submitted(VERSIONS[1], Job::Python)),
-    Journey("executors_open_what_was_staged_themselves", executors),
+    Journey("executors_open_what_was_staged_themselves_on_spark_3_5", || executors(VERSIONS[1], "")),
+    Journey("executors_open_what_was_staged_themselves_beside_a_sidecar", beside_a_sidecar),
 ];
 
 /// What all submissions here say about the cluster and the server, in a file of properties.
@@ -136,16 +138,28 @@ fn submitted(version: &str, job: Job) {
     goes_after_the_grace("driver.json", &format!("kubectl delete pod -n {namespace} driver"));
 }
 
-fn executors() {
-    let namespace = "submit-executors";
-    self::namespace(namespace);
+fn executors(version: &str, more: &str) {
+    let namespace = format!("executors-{}", version.replace('.', "-"));
+    self::namespace(&namespace);
     let more = format!(
-        "--conf spark.kubernetes.cloakroom.executorStaging=init --conf spark.serializer='{SERIALIZER}' \
-         --conf spark.executor.extraClassPath='/var/spark-data/spark-jars/*' --conf spark.runs.staged=/var/spark-data/spark-files"
+        "--conf spark.kubernetes.cloakroom.executorStaging=init --conf spark.serializer='{SERIALIZER}' {more} \
+         --conf spark.executor.extraClassPath='/var/spark-data/spark-jars/*' --conf spark.jobs.staged=/var/spark-data/spark-files"
     );
-    submit(namespace, VERSIONS[0], Job::Java, &more).ended_with(EXIT_CODE);
-    let log = log(namespace);
+    submit(&namespace, version, Job::Java, &more).ended_with(EXIT_CODE);
+    let log = log(&namespace);
     assert_eq!(Job::complaint(&log).or(Job::complaint_of_executors(&log)), None, "{log}");
+}
+
+/// A user's own template, whose first container is not Spark's.
+fn beside_a_sidecar() {
+    let sidecar = json!({"name": "sidecar", "image": BUSYBOX, "command": ["sleep", "600"]});
+    let template =
+        json!({"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [sidecar, {"name": "worker"}]}});
+    server();
+    std::fs::write(home().join("executor.yaml"), template.to_string()).unwrap();
+    let of_the_template = "--conf spark.kubernetes.executor.podTemplateFile=executor.yaml \
+         --conf spark.kubernetes.executor.podTemplateContainerName=worker";
+    executors(VERSIONS[0], of_the_template);
 }
 
 /// `cloakroom submit` with all the files of a job.

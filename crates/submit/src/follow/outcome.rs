@@ -61,7 +61,7 @@ pub(super) fn verdict(pod: &Pod, driver: &str) -> Verdict {
         end.and_then(|end| u8::try_from(end.exit_code).ok().or(Some(1))).filter(|code| *code != 0);
     let is_success = end.is_some_and(|end| end.exit_code == 0) && !was_ended_by_cluster(pod);
     let (outcome, how) = if was_ended_by_deletion(pod, end) {
-        (Outcome::Deleted { exit_code }, deletion(pod).to_owned())
+        (Outcome::Deleted { exit_code }, deletion(end.is_some() || is_running(pod, driver)).to_owned())
     } else if phase(pod) == "Succeeded" || is_success {
         (Outcome::Succeeded, String::new())
     } else {
@@ -92,11 +92,12 @@ fn failure(pod: &Pod, end: Option<&ContainerStateTerminated>, driver: &str) -> S
     }
 }
 
-fn deletion(pod: &Pod) -> &'static str {
-    if phase(pod) == "Pending" {
-        "its driver pod was deleted before the application had started"
-    } else {
+/// The phase does not say it: the kubelet ends a deleted pod whose containers never ran with the phase `Failed`.
+fn deletion(has_started: bool) -> &'static str {
+    if has_started {
         "its driver pod was deleted before the application had ended"
+    } else {
+        "its driver pod was deleted before the application had started"
     }
 }
 

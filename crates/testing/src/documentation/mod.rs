@@ -1,5 +1,6 @@
 //! The code blocks of the documentation, and the test that types each of them.
 
+pub mod output;
 pub mod table;
 
 /// A code block of a page, without its indentation.

@@ -43,16 +43,6 @@ impl ServedCluster {
 
     /// Starts the server with another address for the API server.
     pub fn open_through(cluster: &dyn Cluster, address: SocketAddr, flags: &[&str]) -> Self {
-        Self::open_trusted(cluster, address, flags, tls::no_roots())
-    }
-
-    /// Likewise, with flags that make it serve https, and the CA that its clients trust.
-    pub fn open_trusted(
-        cluster: &dyn Cluster,
-        address: SocketAddr,
-        flags: &[&str],
-        trust: rustls::ClientConfig,
-    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let kubeconfig = folder.path().join("kubeconfig");
         std::fs::write(&kubeconfig, cluster.kubeconfig(Account::Cloakroom, address)).unwrap();
@@ -63,7 +53,7 @@ impl ServedCluster {
         }
         all.extend(flags);
         let server = Cloakroom::serve(&folder.path().join("data"), &all);
-        let client = Client::builder().no_proxy().tls_backend_preconfigured(trust).build().unwrap();
+        let client = Client::builder().no_proxy().tls_backend_preconfigured(tls::no_roots()).build().unwrap();
         let flags = all.into_iter().map(str::to_owned).collect();
         Self { admin: cluster.api(Account::Admin), server, client, folder, flags }
     }

@@ -205,12 +205,15 @@ fn a_deletion_is_told_apart_from_an_end_before_it() {
         json!({"phase": "Running", "containerStatuses": [container(DRIVER, json!({"running": {}}))]});
     let gone = Outcome::Deleted { exit_code: None };
     check(json!({}), running, gone.clone(), &["its driver pod was deleted before the application had ended"]);
-    check(
-        json!({}),
-        json!({"phase": "Pending"}),
-        gone.clone(),
-        &["its driver pod was deleted before the application had started"],
-    );
+    // The kubelet ends a deleted pod so whose images could not be pulled.
+    let never_ran = json!({"phase": "Failed", "containerStatuses": [waiting(DRIVER)]});
+    for (metadata, status) in [
+        (json!({}), json!({"phase": "Pending"})),
+        (json!({"deletionTimestamp": "2026-01-01T12:00:00Z"}), never_ran),
+    ] {
+        let said = "its driver pod was deleted before the application had started";
+        check(metadata, status, gone.clone(), &[said]);
+    }
     // The container ended at 12:00:30. A deletion that is due at 12:00:50 with a grace period of 30 s was requested at
     // 12:00:20.
     for (due, code, expected) in [

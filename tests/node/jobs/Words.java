@@ -1,4 +1,4 @@
-package cloakroom.runs;
+package cloakroom.jobs;
 
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -11,7 +11,7 @@ import org.apache.spark.api.java.JavaSparkContext;
 
 /**
  * Says what the driver and the executors see: a class of another jar, a file, an archive. The only argument is the exit code.
- * With the setting spark.runs.staged, a folder, executors also say what they read there themselves, and how they serialize.
+ * With the setting spark.jobs.staged, a folder, executors also say what they read there themselves, and how they serialize.
  */
 public final class Words {
     private static final int TASKS = 8;
@@ -25,7 +25,7 @@ public final class Words {
             for (String line : context.parallelize(numbers, TASKS).map(Words::report).collect()) {
                 System.out.println("seen by " + line);
             }
-            String staged = context.getConf().get("spark.runs.staged", "");
+            String staged = context.getConf().get("spark.jobs.staged", "");
             if (!staged.isEmpty()) {
                 for (String line : context.parallelize(numbers, TASKS).map(number -> opened(staged)).collect()) {
                     System.out.println("opened by " + line);

@@ -3,30 +3,35 @@
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::Arc;
 
-use cloakroom_testing::jobs::{Job, SHORT_LIVED_JAVA};
+use cloakroom_testing::jobs::SHORT_LIVED_JAVA;
+use cloakroom_testing::needs::{Need, path, trial};
 use cloakroom_testing::process;
 use libtest_mimic::Trial;
 use tempfile::TempDir;
 
-use crate::shared::{SharedCluster, VERSIONS, spark_home};
+/// Names the folder that has `spark-VERSION` for each of [`VERSIONS`].
+const SPARK_HOMES: &str = "CLOAKROOM_TEST_SPARK_HOMES";
 
-pub fn trials(shared: &Arc<SharedCluster>) -> Vec<Trial> {
+const VERSIONS: [&str; 2] = ["4.3.0", "3.5.9"];
+
+pub fn trials() -> Vec<Trial> {
     let each = VERSIONS.into_iter().flat_map(|version| {
+        let libraries = format!("spark-{version}/python/lib/pyspark.zip");
+        let needs = [Need::Below(SPARK_HOMES, libraries), Need::Program("python3")];
         let by_spark_submit =
             format!("in_front::a_job_with_a_local_master_is_done_by_the_real_spark_submit_{version}");
         let by_python = format!("in_front::a_python_program_starts_the_link_in_an_installation_of_{version}");
         [
-            shared.trial_with(&by_spark_submit, Job::Python, move |_| spark_submit(version)),
-            shared.trial_with(&by_python, Job::Python, move |_| python(version)),
+            trial(&by_spark_submit, &needs, move || spark_submit(version)),
+            trial(&by_python, &needs, move || python(version)),
         ]
     });
     each.collect()
 }
 
 /// Spark finds itself without `SPARK_HOME`, by the path that it is named by.
-async fn spark_submit(version: &'static str) {
+fn spark_submit(version: &str) {
     let folder = tempfile::tempdir().unwrap();
     let link = folder.path().join("spark-submit");
     symlink(process::command().get_program(), &link).unwrap();
@@ -36,9 +41,9 @@ async fn spark_submit(version: &'static str) {
 }
 
 /// As a notebook does it, which starts `$SPARK_HOME/bin/spark-submit … pyspark-shell`.
-async fn python(version: &'static str) {
+fn python(version: &str) {
     let folder = tempfile::tempdir().unwrap();
-    let (real, home) = (spark_home(version), folder.path().join("spark"));
+    let (real, home) = (path(SPARK_HOMES).join(format!("spark-{version}")), folder.path().join("spark"));
     std::fs::create_dir_all(home.join("bin")).unwrap();
     for file in std::fs::read_dir(real.join("bin")).unwrap().map(|entry| entry.unwrap()) {
         let own = PathBuf::from(process::command().get_program());
@@ -54,7 +59,7 @@ async fn python(version: &'static str) {
 }
 
 fn job() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/runs/jobs/count.py")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/real/count.py")
 }
 
 fn command(program: &Path, version: &str, folder: &TempDir) -> Command {
@@ -62,7 +67,10 @@ fn command(program: &Path, version: &str, folder: &TempDir) -> Command {
     command.arg("120").arg(program).env_clear().stdin(Stdio::null()).current_dir(folder.path());
     command.env("HOME", folder.path()).env("PATH", std::env::var_os("PATH").unwrap());
     command.env("JAVA_TOOL_OPTIONS", SHORT_LIVED_JAVA).env("SPARK_LOCAL_IP", "127.0.0.1");
-    command.env("CLOAKROOM_SPARK_SUBMIT", spark_home(version).join("bin/spark-submit"));
+    command.env(
+        "CLOAKROOM_SPARK_SUBMIT",
+        path(SPARK_HOMES).join(format!("spark-{version}")).join("bin/spark-submit"),
+    );
     command
 }
 

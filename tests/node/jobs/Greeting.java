@@ -1,4 +1,4 @@
-package cloakroom.runs;
+package cloakroom.jobs;
 
 import org.apache.spark.SparkConf;
 import org.apache.spark.serializer.JavaSerializer;
