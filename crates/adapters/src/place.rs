@@ -3,12 +3,13 @@
 //! A process can use a removed file for days through its open handle. But the path then leads to another file, or to none.
 //! All that the process acknowledges meanwhile is lost when it ends.
 
-use cloakroom_core::lock::lock;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
+
+use cloakroom_core::lock::lock;
 
 use rustix::fs::{Mode, OFlags};
 use tokio_util::sync::CancellationToken;

@@ -10,11 +10,12 @@ mod limits;
 mod process;
 mod transfers;
 
-use crate::lock::lock;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+
+use crate::lock::lock;
 
 use jiff::Timestamp;
 use prometheus_client::encoding::text;

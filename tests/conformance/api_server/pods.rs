@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use super::ask;
 use crate::sets::Life;
 
-/// How long the driver is pending, and how long it runs, counted from the first look at it.
+/// How long the driver is pending, and how long it runs, counted from the first look at it. A watch gets every phase, however
+/// late it asks.
 const PHASE: Duration = Duration::from_millis(200);
 
 /// The unique id of every driver: there is one in each recording, and the rest hangs on it.

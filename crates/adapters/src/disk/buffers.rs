@@ -1,8 +1,9 @@
 //! Buffers that downloads read into. They are used again, because allocating and clearing new ones costs time, and
 //! under load scatters memory over the allocator's arenas.
 
-use cloakroom_core::lock::lock;
 use std::sync::{Arc, Mutex};
+
+use cloakroom_core::lock::lock;
 
 use bytes::Bytes;
 

@@ -3,7 +3,6 @@
 //! A disk that hangs answers no call, and there are only so many threads. Before they run out, new calls are refused, so
 //! that everything else in this process goes on.
 
-use cloakroom_core::lock::lock;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -11,6 +10,7 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 
 use super::DiskError;
+use cloakroom_core::lock::lock;
 
 /// After this time a call counts as stuck. A disk under the heaviest load answers sooner.
 const STUCK_AFTER: Duration = Duration::from_secs(10);

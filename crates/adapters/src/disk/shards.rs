@@ -1,12 +1,12 @@
 //! The folders over which bundles are spread.
 
-use cloakroom_core::lock::lock;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use super::DiskError;
 use super::root::Root;
+use cloakroom_core::lock::lock;
 
 /// Remembers which folders are certain to survive power loss.
 #[derive(Debug, Default)]

@@ -39,7 +39,7 @@ impl Operation for Fact {
         Ok(Written { rows, strays: None })
     }
 
-    /// A claim is none, or there would be a new stamp for each stamp.
+    /// A claim is no change: each stamp writes one, and each change asks for a stamp.
     fn change<'a>(&'a self, written: &'a Written) -> Option<Change<'a>> {
         if written.rows == 0 || matches!(self, Self::Claim(_)) {
             return None;

@@ -41,11 +41,17 @@ pub(super) struct Observe(pub(super) Vec<Observation>);
 
 #[async_trait]
 impl Operation for Observe {
-    type Outcome = u64;
+    /// Those that were stored.
+    type Outcome = Vec<Observation>;
 
-    async fn apply(&self, connection: &mut SqliteConnection, _: u64) -> Result<u64, sqlx::Error> {
-        let mut rows = 0;
-        for Observation { id, before, after } in &self.0 {
+    async fn apply(
+        &self,
+        connection: &mut SqliteConnection,
+        _: u64,
+    ) -> Result<Vec<Observation>, sqlx::Error> {
+        let mut stored = Vec::new();
+        for observation in &self.0 {
+            let Observation { id, before, after } = observation;
             let millis = |at: Option<Timestamp>| at.map(Timestamp::as_millisecond);
             let noted = sqlx::query(
                 "UPDATE resources SET owner_seen_at = ?, owner_absent_since = ?, owner_finished_since = ? \
@@ -62,16 +68,16 @@ impl Operation for Observe {
             .execute(&mut *connection)
             .await;
             match noted {
-                Ok(done) => rows += done.rows_affected(),
+                Ok(done) => stored.extend((done.rows_affected() > 0).then_some(*observation)),
                 // Another value in this row is damaged. The other rows are still written.
                 Err(error) if is_refusal(&error) => {}
                 Err(error) => return Err(error),
             }
         }
-        Ok(rows)
+        Ok(stored)
     }
 
-    fn change<'a>(&'a self, rows: &'a u64) -> Option<Change<'a>> {
-        (*rows > 0).then_some(Change::Observed(&self.0))
+    fn change<'a>(&'a self, stored: &'a Vec<Observation>) -> Option<Change<'a>> {
+        (!stored.is_empty()).then_some(Change::Observed(stored))
     }
 }

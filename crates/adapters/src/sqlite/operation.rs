@@ -22,7 +22,7 @@ pub(super) trait Operation: Send + Sync + 'static {
         least_bytes: u64,
     ) -> Result<Self::Outcome, sqlx::Error>;
 
-    /// What it has changed; `None` is nothing that counts.
+    /// The change that it made; `None` if it made none that counts.
     fn change<'a>(&'a self, outcome: &'a Self::Outcome) -> Option<Change<'a>>;
 }
 
@@ -36,7 +36,7 @@ pub(super) trait Job: Send {
         least_bytes: u64,
     ) -> Result<(), Arc<sqlx::Error>>;
 
-    /// What it has changed, if it succeeded.
+    /// The change that it made; `None` if it failed, or made none.
     fn change(&self) -> Option<Change<'_>>;
 
     /// Gives its caller the outcome.

@@ -74,6 +74,7 @@ fn add_rowless(page: &mut Page, rowless: Vec<UnreadableRow>, limit: usize) {
         page.next = page.rows.last().map(Page::id);
     }
 }
+
 /// Uploads that have a handle and no row.
 async fn without_row(
     readers: &SqlitePool,

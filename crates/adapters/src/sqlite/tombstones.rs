@@ -1,4 +1,4 @@
-//! How tombstones go.
+//! Removes tombstones: those whose time is over, and those that are too many.
 
 use async_trait::async_trait;
 use jiff::Timestamp;

@@ -1,4 +1,4 @@
-//! What all rows add up to.
+//! Counts all rows.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ impl Operation for Count {
     }
 }
 
-/// What is acknowledged and not yet removed, by namespace.
+/// The resources that are acknowledged and not yet removed, by namespace.
 async fn stored(
     least_bytes: u64,
     connection: &mut SqliteConnection,

@@ -1,8 +1,9 @@
 //! Turns for each user, so that the questions about one user keep no other user waiting.
 
-use cloakroom_core::lock::lock;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
+
+use cloakroom_core::lock::lock;
 
 use tokio::sync::Semaphore;
 

@@ -47,8 +47,9 @@ async fn what_the_other_end_speaks_and_shows_is_told_in_words() {
     let plain = Scripted::start(|_, _| answer(200, "{}").into()).await;
     let no_tls = told(&plain.url().replace("http:", "https:"), &pem.ca).await;
     assert!(no_tls.to_string().contains("does not speak TLS; perhaps http"), "{no_tls}");
-    let in_clear = ApiServer::connect_with(&nobody(&tls.url().replace("https:", "http:")), quick()).unwrap();
-    let no_http = version(&in_clear).await.unwrap_err();
+    let over_http = nobody(&tls.url().replace("https:", "http:"));
+    let over_http = ApiServer::connect_with(&over_http, quick()).unwrap();
+    let no_http = version(&over_http).await.unwrap_err();
     assert!(no_http.to_string().contains("does not speak HTTP (perhaps it speaks TLS: https)"), "{no_http}");
     let mutual = server_config(&pem, Some(&other.ca));
     let mutual = Scripted::start_tls(mutual, |_, _| answer(200, "{}").into()).await;

@@ -2,10 +2,11 @@
 //! first byte of the head. Between two requests a connection may be idle for much longer. The timer of hyper counts both
 //! together, so it is not used.
 
-use cloakroom_core::lock::lock;
 use std::future::pending;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+
+use cloakroom_core::lock::lock;
 
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};

@@ -2,7 +2,6 @@
 //! last byte of its answer was written to the socket. A server that stops waits for transfers, and not for other
 //! connections.
 
-use cloakroom_core::lock::lock;
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -14,6 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::head_timer::{Answering, HeadTimer};
+use cloakroom_core::lock::lock;
 
 /// The transfer of one connection. A connection has one request at a time (HTTP/1), and clones belong to the same
 /// connection.

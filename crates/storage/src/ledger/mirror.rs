@@ -30,7 +30,7 @@ pub enum Change<'a> {
     Used(ResourceId, Timestamp),
     /// A download was not recorded, because the resource is not ready.
     NotUsed(ResourceId),
-    /// What was seen of owners was stored, where the row had the history of before.
+    /// These observations of owners were stored.
     Observed(&'a [Observation]),
     /// A resource is no longer ready.
     Deleting(ResourceId),
@@ -62,11 +62,11 @@ impl Change<'_> {
     }
 }
 
-/// What all rows add up to.
+/// The counts of all rows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// What is acknowledged and not yet removed, by namespace. A row counts for the empty namespace if its namespace cannot be
-    /// read, and as [`Mirror::least_bytes`] if its size cannot be read.
+    /// The resources that are acknowledged and not yet removed, by namespace. A row counts for the empty namespace if its
+    /// namespace cannot be read, and as [`Mirror::least_bytes`] if its size cannot be read.
     pub stored: BTreeMap<String, Stored>,
     /// The strays.
     pub strays: Stored,

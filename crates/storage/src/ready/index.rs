@@ -1,4 +1,4 @@
-//! What a sweep must know of each ready resource, so that a sweep without work needs no query.
+//! The ready resources in memory. A sweep looks at them here, so a sweep that finds nothing to do needs no query.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -70,11 +70,7 @@ impl Index {
     }
 
     fn observed(&self, observation: &Observation) {
-        self.change(observation.id, |life| {
-            if life.owner_history == observation.before {
-                life.owner_history = observation.after;
-            }
-        });
+        self.change(observation.id, |life| life.owner_history = observation.after);
     }
 
     fn change(&self, id: ResourceId, change: impl FnOnce(&mut Life)) {

@@ -6,7 +6,6 @@ mod error;
 mod hand_over;
 mod planned;
 
-use cloakroom_core::lock::lock;
 use std::sync::{Arc, Mutex};
 
 use serde::Serialize;
@@ -21,6 +20,7 @@ use super::left::Left;
 use super::stage::{StagePlan, StagedBundles, Stager};
 use super::submission::Submission;
 use cloakroom_cluster::ApiServer;
+use cloakroom_core::lock::lock;
 use cloakroom_transfer::bundle::Sources;
 
 pub use error::{Failed, NotTaken, RunError};

@@ -13,6 +13,7 @@ use cloakroom_storage::ledger::{
     WatchScope,
 };
 use cloakroom_storage::ready::OwnerMemory;
+use futures_util::FutureExt as _;
 use futures_util::future::join_all;
 
 use super::rows::{
@@ -41,6 +42,7 @@ pub const RULES: &[Rule<LedgerData>] = rules!(
     what_is_ready_is_listed_as_its_row_is_whatever_changes_it,
     what_was_seen_of_an_owner_is_noted_on_ready_rows_only,
     what_is_stored_is_ready_or_deleting_and_counts_by_namespace,
+    a_change_whose_caller_goes_away_is_in_memory_too,
     one_operation_that_fails_takes_no_neighbour_with_it,
     five_hundred_at_once_are_all_durable,
     an_operation_whose_caller_went_away_is_done_all_the_same,
@@ -404,6 +406,24 @@ async fn what_is_stored_is_ready_or_deleting_and_counts_by_namespace(data: &Ledg
         assert_eq!(totals.stored, BTreeMap::from([("team-a".to_owned(), Stored { resources: 3, bytes })]));
         assert_eq!((&totals.by_state, ledger.ready.by_state()), (&counts, counts.clone()));
     }
+    let broken = new_id();
+    begin(&ledger, broken).await;
+    assert_eq!(ledger.ready.by_state()["pending"], 2);
+    ledger.finish(broken, Finish::Abandoned { late: None }).await.unwrap();
+    assert_eq!(ledger.forget(at(-1000), 0).await.unwrap().dropped, 1);
+    let counts = BTreeMap::from([("pending", 1), ("ready", 2), ("deleting", 1), ("deleted", 0)]);
+    assert_eq!(ledger.ready.by_state(), counts);
+}
+
+async fn a_change_whose_caller_goes_away_is_in_memory_too(data: &LedgerData) {
+    let ledger = open(data).await;
+    let id = ready(&ledger).await;
+    assert!(ledger.mark_used(id, at(20)).now_or_never().is_none(), "it has not waited for its answer");
+    // Its turn comes later.
+    ready(&ledger).await;
+    let row = ledger.find(id).await.unwrap().unwrap().into_ready().unwrap();
+    let listed = ledger.ready.page(None, 2).into_iter().find(|listed| listed.id == id).unwrap();
+    assert_eq!((listed.life, listed.life.last_used_at), (row.life(), Some(at(20))));
 }
 
 async fn one_operation_that_fails_takes_no_neighbour_with_it(data: &LedgerData) {
