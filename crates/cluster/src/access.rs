@@ -107,7 +107,6 @@ pub(super) struct Reading {
     pub(super) certificate: Option<ClientCertificate>,
     /// The program to ask for a token or a certificate.
     pub(super) plugin: Option<Plugin>,
-    /// The proxy on the way.
     pub(super) proxy: Option<Proxy>,
     /// The address without credentials, fit to be shown.
     pub(super) address: String,

@@ -14,39 +14,23 @@ pub enum ConnectError {
          (automountServiceAccountToken: true), give a kubeconfig with --kubeconfig, or do without the owners in the \
          cluster with --no-kubernetes", path = .path.display()
     )]
-    NoServiceAccount {
-        /// The path at which the token is missing.
-        path: PathBuf,
-    },
+    NoServiceAccount { path: PathBuf },
     /// The properties give no credential, and no service account provides one.
     #[error(
         "there are no credentials for the API server: {account} is true, as it is by default, and {path} is missing; \
          give {token_file} or a client certificate, or set it to false to connect without credentials",
         path = .path.display()
     )]
-    NothingToShow {
-        /// The path at which the service account's token is missing.
-        path: PathBuf,
-        /// The setting that asks for the service account.
-        account: String,
-        /// The setting that would name a token's file.
-        token_file: String,
-    },
+    NothingToShow { path: PathBuf, account: String, token_file: String },
     /// The text is not an address of an API server.
     #[error("{setting} is not the address of an API server: {why}; write https://HOST:PORT")]
-    Address {
-        /// The setting with the text.
-        setting: String,
-        /// The reason, for people.
-        why: String,
-    },
+    Address { setting: String, why: String },
     /// The text is not an address of a proxy.
     #[error(transparent)]
     Proxy(#[from] ProxyError),
     /// A credential plugin cannot be used, or gave no credential.
     #[error("{plugin} {problem}")]
     Plugin {
-        /// Names the plugin and its user.
         plugin: String,
         /// The fault, as the end of a sentence that begins with the plugin. Of the plugin's output it shows stderr alone.
         problem: String,
@@ -56,28 +40,17 @@ pub enum ConnectError {
         "{address} is neither https nor on this machine, so {setting} would travel in clear: use https, or leave the \
          credentials out"
     )]
-    SecretInClear {
-        /// The address to which it would be sent.
-        address: String,
-        /// The setting with the secret.
-        setting: String,
-    },
+    SecretInClear { address: String, setting: String },
     /// A secret would go to a server that proves no identity.
     #[error(
         "{setting} is true, and is not followed, because the credentials could go to another server in the API \
          server's place: name the API server's CA with {ca} instead"
     )]
-    TrustsAnybody {
-        /// The setting that turns off the check of certificates.
-        setting: String,
-        /// The key that names a CA, to set in its place.
-        ca: String,
-    },
+    TrustsAnybody { setting: String, ca: String },
     /// A file cannot be read.
     #[error("cannot read {path} ({setting})", path = .path.display())]
     Unreadable {
         path: PathBuf,
-        /// The setting that names the file.
         setting: String,
         /// The error of the operating system.
         #[source]
@@ -86,7 +59,6 @@ pub enum ConnectError {
     /// A file, or data in a kubeconfig, has the wrong content.
     #[error("{place} {problem}")]
     Content {
-        /// The file with its setting, or the setting that has the data itself.
         place: String,
         /// What is wrong, as the end of a sentence that begins with the place.
         problem: String,
@@ -96,23 +68,12 @@ pub enum ConnectError {
     Kubeconfig {
         /// The path of the file, or all paths in the form of `KUBECONFIG`.
         path: PathBuf,
-        /// What is wrong, and what to do.
         problem: String,
     },
     /// The address in the files changed while the server was running.
     #[error("they name another API server now, {new} in place of {old}: restart this server to use that one")]
-    Moved {
-        /// The address that the server uses.
-        old: String,
-        /// The address that the files have now.
-        new: String,
-    },
+    Moved { old: String, new: String },
     /// The HTTP client cannot be built from files that were read without error.
     #[error("cannot set up a client for the API server {address}: {why}")]
-    Setup {
-        /// The address of the API server.
-        address: String,
-        /// The reason.
-        why: String,
-    },
+    Setup { address: String, why: String },
 }

@@ -18,68 +18,38 @@ pub enum ApiFailure {
     #[error(
         "the API server does not accept this server's credentials (401 {message}): renew its token or certificate"
     )]
-    Unauthorized {
-        /// The API server's own words.
-        message: String,
-    },
+    Unauthorized { message: String },
     /// `403`: the credentials are valid, but the role lacks a permission.
     #[error("the API server does not allow it (403 {message}): the role in manifests/ has what is needed")]
-    Forbidden {
-        /// The API server's own words; they name verb, kind and namespace.
-        message: String,
-    },
+    Forbidden { message: String },
     /// `404`: the object or the kind does not exist.
     #[error("the API server knows no such thing (404 {message})")]
-    NotFound {
-        /// The API server's own words.
-        message: String,
-    },
+    NotFound { message: String },
     /// `410`: a watch or a list is too old to be resumed and must start again.
     #[error("the API server has forgotten where this watch or list was (410 {message})")]
-    Expired {
-        /// The API server's own words.
-        message: String,
-    },
+    Expired { message: String },
     /// `429`: the API server gets too many calls.
     #[error("the API server asks for fewer calls (429 {message})")]
     Throttled {
-        /// The API server's own words.
         message: String,
         /// The wait that the API server asks for, from `Retry-After`; `None` if it names none.
         retry_after: Option<Duration>,
     },
     /// Any other answer that is not a success.
     #[error("the API server answered {code} {message}")]
-    Refused {
-        /// The HTTP status.
-        code: u16,
-        /// The API server's own words.
-        message: String,
-    },
+    Refused { code: u16, message: String },
     /// The answer did not come in time.
     #[error("the API server did not answer within {}", format_duration(*after))]
-    TimedOut {
-        /// How long the caller waited.
-        after: Duration,
-    },
+    TimedOut { after: Duration },
     /// There is no credential to send: the plugin gave none.
     #[error("{why}")]
-    NoCredential {
-        /// Which plugin it is, and what went wrong with it.
-        why: String,
-    },
+    NoCredential { why: String },
     /// The connection could not be opened, or broke.
     #[error("the API server cannot be reached: {why}")]
-    Unreachable {
-        /// The reason: of the network, TLS or a file with credentials.
-        why: String,
-    },
+    Unreachable { why: String },
     /// The certificate is not trusted, or is for another name.
     #[error("the API server cannot be reached: {why}")]
-    Untrusted {
-        /// What is wrong with the certificate.
-        why: String,
-    },
+    Untrusted { why: String },
     /// The proxy on the way opened no connection, so nothing was sent.
     #[error(
         "the API server cannot be reached: no connection through the proxy {refusal}; {advice}",
@@ -89,10 +59,7 @@ pub enum ApiFailure {
     Proxy(Refusal),
     /// The answer does not have the expected form.
     #[error("the API server's answer is not understood: {why}")]
-    Unreadable {
-        /// What is wrong with the answer.
-        why: String,
-    },
+    Unreadable { why: String },
 }
 
 impl ApiFailure {

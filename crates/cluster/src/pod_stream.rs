@@ -38,16 +38,10 @@ pub struct PodStream {
 pub enum NoPodStream {
     /// The Service can lead to no pod.
     #[error("{why}")]
-    Unusable {
-        /// What the Service lacks.
-        why: String,
-    },
+    Unusable { why: String },
     /// No pod of the Service is ready, or the one that was takes no stream: it is being replaced.
     #[error("{why}")]
-    NoPod {
-        /// What is missing, or the kubelet's words.
-        why: String,
-    },
+    NoPod { why: String },
     /// A call to the API server failed.
     #[error(transparent)]
     Call(ApiFailure),

@@ -61,20 +61,10 @@ pub struct Reviews {
 pub enum ReviewError {
     /// The token is unknown to the cluster, is for another audience, or has expired.
     #[error("the cluster knows no such token for {accepted}, or it has run out")]
-    NotAuthenticated {
-        /// The tokens that are taken, in words.
-        accepted: String,
-    },
+    NotAuthenticated { accepted: String },
     /// The user lacks the right in the namespace.
     #[error("{user} may not create {resource} in the namespace {namespace}")]
-    Forbidden {
-        /// The user's name in the cluster.
-        user: String,
-        /// The resource of the missing right, with its group: `pods`, or `bundles.cloakroom.dev`.
-        resource: String,
-        /// The namespace of the owner.
-        namespace: String,
-    },
+    Forbidden { user: String, resource: String, namespace: String },
     /// Too many reviews of unknown tokens are waiting.
     #[error("too many tokens that are not known yet are shown at once")]
     TooManyUnknown,

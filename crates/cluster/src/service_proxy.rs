@@ -50,10 +50,7 @@ pub enum Unanswered {
     Renewed,
     /// The connection broke after the request had begun.
     #[error("{why}")]
-    Broken {
-        /// The innermost cause, or the words of the kubelet.
-        why: String,
-    },
+    Broken { why: String },
 }
 
 impl From<kube::Error> for Unanswered {

@@ -35,9 +35,7 @@ use cloakroom_outbound::trust::Verifier;
 pub(super) struct Target<'a> {
     /// The address, the roots to trust, and the headers to send.
     pub(super) config: &'a Config,
-    /// The certificate to show.
     pub(super) certificate: Option<&'a ClientCertificate>,
-    /// The proxy on the way.
     pub(super) proxy: Option<&'a Proxy>,
     pub(super) timeouts: Timeouts,
 }

@@ -14,22 +14,14 @@ use cloakroom_core::text::without_mark;
 pub enum PemError {
     /// The operating system refused to read the file.
     #[error("cannot read the CA file {path}", path = .path.display())]
-    Unreadable {
-        /// The CA file.
-        path: PathBuf,
-        /// The operating system's reason.
-        source: std::io::Error,
-    },
+    Unreadable { path: PathBuf, source: std::io::Error },
     /// The file is a Java key store.
     #[error(
         "the CA file {path} is a Java key store, and PEM is needed: \
          keytool -exportcert -rfc -keystore {path} -alias ALIAS -file ca.pem (keytool -list shows the aliases)",
         path = .path.display()
     )]
-    JavaKeyStore {
-        /// The CA file.
-        path: PathBuf,
-    },
+    JavaKeyStore { path: PathBuf },
     /// The file is a PKCS #12 store, or one certificate in DER.
     #[error(
         "the CA file {path} is PKCS #12 or DER, and PEM is needed: \
@@ -37,24 +29,13 @@ pub enum PemError {
          openssl x509 -inform der -in {path} -out ca.pem)",
         path = .path.display()
     )]
-    Der {
-        /// The CA file.
-        path: PathBuf,
-    },
+    Der { path: PathBuf },
     /// The file has no certificate.
     #[error("the CA file {path} has no “-----BEGIN CERTIFICATE-----” in it", path = .path.display())]
-    NoCertificate {
-        /// The CA file.
-        path: PathBuf,
-    },
+    NoCertificate { path: PathBuf },
     /// A certificate in the file is damaged.
     #[error("the CA file {path} has a certificate that cannot be read: {why}", path = .path.display())]
-    Malformed {
-        /// The CA file.
-        path: PathBuf,
-        /// The reason, in words for the user.
-        why: String,
-    },
+    Malformed { path: PathBuf, why: String },
 }
 
 /// Reads every certificate in the PEM file at `path`. There must be at least one. Keys are ignored.

@@ -23,7 +23,6 @@ const STOP_PATIENCE: Duration = Duration::from_secs(3);
 pub struct Parts {
     /// The rows of the resources.
     pub ledger: Arc<dyn Ledger>,
-    /// Their bytes.
     pub storage: Storage,
     /// The time for both.
     pub clock: Arc<dyn Clock>,

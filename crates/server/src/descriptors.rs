@@ -24,11 +24,9 @@ const SCARCE_WAITING: usize = 16;
 /// The most that the server's flags allow at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Demand {
-    /// Connections of each listener.
     pub connections: usize,
     /// Whether probes and metrics have a listener of their own.
     pub has_operations: bool,
-    /// Uploads at once.
     pub uploads: usize,
     /// Downloads at once, each of another bundle.
     pub downloads: usize,
@@ -56,7 +54,6 @@ pub struct Allotment {
      or lower --max-concurrent-uploads, of which each takes {OF_UPLOAD}"
 )]
 pub struct TooFew {
-    /// The limit that is in force.
     pub limit: usize,
     /// The least that the server needs.
     pub least: usize,

@@ -11,7 +11,6 @@ use thiserror::Error;
 pub struct NoUser {
     /// The setting that has the name, such as `--proxy-user`.
     pub origin: &'static str,
-    /// The name as it was given.
     pub name: String,
 }
 

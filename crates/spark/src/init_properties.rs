@@ -23,9 +23,7 @@ const DEFAULT_MOUNT_TIMEOUT: Duration = Duration::from_mins(5);
 pub struct InitContainerProperties {
     /// The address of the staging server, `http` or `https`. Always set if there is a ticket.
     pub server_uri: Option<String>,
-    /// The ticket of the staged jars.
     pub jars: Option<TicketFile>,
-    /// The ticket of the staged files.
     pub files: Option<TicketFile>,
     /// The jars to download. All are `http` or `https`, and each has a usable file name.
     pub remote_jars: Vec<RemoteUri>,
@@ -47,7 +45,6 @@ pub struct InitContainerProperties {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TicketFile {
     pub resource_id: String,
-    /// The file with the resource's secret.
     pub secret_file: PathBuf,
 }
 

@@ -52,23 +52,13 @@ pub enum PropertiesError {
         "{file}, line {line}: `\\u` is not followed by four hexadecimal digits; \
          write the code of a character, such as \\u00e9, or `\\\\u` for a backslash and a `u`"
     )]
-    MalformedUnicodeEscape {
-        /// The file's name.
-        file: String,
-        /// The line number, from 1, on which the property begins.
-        line: usize,
-    },
+    MalformedUnicodeEscape { file: String, line: usize },
     /// Java keeps half a surrogate pair in its strings, but text files and command lines cannot contain one.
     #[error(
         "{file}, line {line}: a `\\u` escape is one half of a surrogate pair without the other; \
          write both halves, such as \\ud83d\\ude00, or the character itself"
     )]
-    LoneSurrogate {
-        /// The file's name.
-        file: String,
-        /// The line number, from 1, on which the property begins.
-        line: usize,
-    },
+    LoneSurrogate { file: String, line: usize },
 }
 
 impl Properties {

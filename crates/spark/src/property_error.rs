@@ -34,33 +34,13 @@ impl fmt::Display for Position {
 pub enum PropertyError {
     /// A value that its key cannot have.
     #[error("{position}: `{key}`: {reason}")]
-    Value {
-        /// The position of the key.
-        position: Position,
-        key: &'static str,
-        /// The fault of the value, and the accepted forms.
-        reason: String,
-    },
+    Value { position: Position, key: &'static str, reason: String },
     /// Two keys are set, and only one of them may be.
     #[error("{position}: `{key}` excludes `{other}`, which is set as well; remove one of them")]
-    Exclusive {
-        /// The position of the first key.
-        position: Position,
-        /// The first key.
-        key: &'static str,
-        /// The second key.
-        other: &'static str,
-    },
+    Exclusive { position: Position, key: &'static str, other: &'static str },
     /// A key is set without another one that it needs.
     #[error("{position}: `{key}` is set without `{missing}`; set both or neither")]
-    Incomplete {
-        /// The position of the key.
-        position: Position,
-        /// The key that is set.
-        key: &'static str,
-        /// The key that is missing.
-        missing: &'static str,
-    },
+    Incomplete { position: Position, key: &'static str, missing: &'static str },
     /// TLS is on, but there is no key and no certificate.
     #[error(
         "{position}: `{key}` is true, and no key and certificate are given; \
@@ -68,25 +48,11 @@ pub enum PropertyError {
         super::keys::TLS_KEY_PEM,
         super::keys::TLS_SERVER_CERT_PEM
     )]
-    TlsWithoutCertificate {
-        /// The position of the key that enables TLS.
-        position: Position,
-        /// The key that enables TLS.
-        key: &'static str,
-    },
+    TlsWithoutCertificate { position: Position, key: &'static str },
     /// A Java key store or trust store, which must be converted first.
     #[error(
         "{position}: `{key}` is a Java store, and only PEM files are read here; convert it with\n{commands}\n\
          then {next}, and remove `{key}`"
     )]
-    JavaStore {
-        /// The position of the key.
-        position: Position,
-        /// The key that names the store.
-        key: &'static str,
-        /// The shell commands that convert the store, one on each line.
-        commands: String,
-        /// Which keys to set to the converted files.
-        next: String,
-    },
+    JavaStore { position: Position, key: &'static str, commands: String, next: String },
 }

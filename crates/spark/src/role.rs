@@ -24,28 +24,14 @@ pub enum RoleError {
         super::keys::SERVER_PORT,
         super::keys::SERVER_URI
     )]
-    Neither {
-        /// The file's name.
-        file: String,
-    },
+    Neither { file: String },
     /// The file has keys of both commands.
     #[error(
         "{file} has a staging server's key, `{server_key}` on line {server_line}, and an init-container's, \
          `{init_key}` on line {init_line}, so it is not known what to do; remove one of them, or write \
          `cloakroom serve` or `cloakroom fetch`"
     )]
-    Both {
-        /// The file's name.
-        file: String,
-        /// The first key of the server.
-        server_key: String,
-        /// The line number of that key, from 1.
-        server_line: usize,
-        /// The first key of the init-container.
-        init_key: String,
-        /// The line number of that key, from 1.
-        init_line: usize,
-    },
+    Both { file: String, server_key: String, server_line: usize, init_key: String, init_line: usize },
 }
 
 impl Role {

@@ -20,7 +20,6 @@ use cloakroom_transfer::client::{Bound, RetryNotice, StageObserver, StageRequest
 pub enum Event {
     /// A line as spark-submit logs it at this point.
     Said {
-        /// The line's level.
         level: Level,
         /// The class that logs it in Spark, without its package.
         logger: String,
@@ -46,7 +45,6 @@ pub enum Event {
     },
     /// A request to a server failed and is made again.
     Waits {
-        /// The address of the server.
         server: String,
         /// The reason: what the server did instead.
         why: String,
@@ -66,7 +64,6 @@ pub enum Event {
         what: BundleKind,
         /// Its resource id, which is no secret.
         resource_id: String,
-        /// The size of the bundle.
         size_bytes: u64,
         /// The duration of the upload.
         seconds: f64,
@@ -74,15 +71,11 @@ pub enum Event {
     /// The upload of a bundle failed. The error of the use case has the reason.
     NotStaged { what: BundleKind },
     /// The user stopped the submission while something is under way that has to end first.
-    Stopping {
-        /// What it is.
-        under_way: UnderWay,
-    },
+    Stopping { under_way: UnderWay },
     /// Something could not be taken back.
     Left(Left),
     /// Objects of earlier runs of `stage --for` were removed, because the server has deleted their files.
     LeftoversRemoved {
-        /// The namespace of the objects.
         namespace: String,
         /// The names of the secrets. Their config maps were removed as well.
         secrets: Vec<String>,
@@ -120,9 +113,7 @@ pub enum TakenBack {
 /// The parts of an upload that may be shown; the token is not one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Uploading {
-    /// The server's address.
     pub server: String,
-    /// The number of files.
     pub files: usize,
     /// The size of all files together. The bundle may be smaller.
     pub size_bytes: u64,

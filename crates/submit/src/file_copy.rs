@@ -35,7 +35,6 @@ pub enum FileCopyError {
     /// Reading or writing failed.
     #[error("cannot copy {} to {}", from.display(), to.display())]
     Failed {
-        /// The path on the submitting machine.
         from: PathBuf,
         to: PathBuf,
         /// The system's error.

@@ -15,30 +15,15 @@ pub enum Left {
         what: BundleKind,
         /// Its resource id, which is no secret.
         resource_id: String,
-        /// The address of the server.
         server: String,
-        /// The reason.
         why: String,
     },
     /// Perhaps a bundle: all of its bytes were sent, and no answer came. So its resource id is not known.
-    Unanswered {
-        what: BundleKind,
-        /// The address of the server.
-        server: String,
-    },
+    Unanswered { what: BundleKind, server: String },
     /// Perhaps the same bundle once more, without a ticket: an earlier upload had no answer.
-    Twice {
-        what: BundleKind,
-        /// The address of the server.
-        server: String,
-    },
+    Twice { what: BundleKind, server: String },
     /// A copy, or a folder that was made for one, in the folder of `spark.kubernetes.file.upload.path`.
-    Copy {
-        /// The path of the copy.
-        path: String,
-        /// The reason.
-        why: String,
-    },
+    Copy { path: String, why: String },
 }
 
 impl fmt::Display for Left {

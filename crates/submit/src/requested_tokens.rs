@@ -35,7 +35,6 @@ struct Held {
     /// Whether the server wants such tokens, as far as is known.
     is_wanted: bool,
     credential: Option<Credential>,
-    /// The life of the token.
     life: Option<Life>,
     was_taken: bool,
     was_replaced: bool,

@@ -13,13 +13,10 @@ use super::stage::StagePlan;
 /// (decision 15).
 #[derive(Clone, PartialEq)]
 pub struct Submission {
-    /// The namespace of all objects.
     pub namespace: String,
-    /// `spark.app.name`.
     pub app_name: String,
     /// `spark-` and 32 hexadecimal digits; the driver pod's label `spark-app-selector`.
     pub app_id: String,
-    /// The driver pod's name.
     pub pod_name: String,
     /// The driver pod. Like Spark's, it has no namespace: that is only in the URL.
     pub pod: Value,

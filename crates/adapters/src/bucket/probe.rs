@@ -22,9 +22,7 @@ pub enum ProbeError {
     /// The credentials lack a right.
     #[error("the credentials do not allow to {what} ({right}) in {store}")]
     Right {
-        /// What they do not allow.
         what: &'static str,
-        /// The right, as policies name it.
         right: &'static str,
         store: String,
         #[source]
@@ -34,7 +32,6 @@ pub enum ProbeError {
     #[error("{store} {why}")]
     Unfit {
         store: String,
-        /// What it does, and what to do about it.
         why: String,
         /// The answer, if it is an error.
         #[source]

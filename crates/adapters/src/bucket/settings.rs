@@ -47,10 +47,7 @@ pub enum SettingError {
     NoRegion,
     /// The region is not a name.
     #[error("{setting} is not the name of a region, such as eu-central-1")]
-    Region {
-        /// The flag or variable that gives it.
-        setting: &'static str,
-    },
+    Region { setting: &'static str },
     /// No setting names the account.
     #[error(
         "the storage account of the container is not known: give --store-account, or set AZURE_STORAGE_ACCOUNT"
@@ -58,19 +55,13 @@ pub enum SettingError {
     NoAccount,
     /// The account is not a name.
     #[error("{setting} is not the name of a storage account: 3 to 24 lower-case letters and digits")]
-    Account {
-        /// The flag or variable that gives it.
-        setting: &'static str,
-    },
+    Account { setting: &'static str },
     /// No setting names the user.
     #[error("the user of HDFS is not known: give --store-user, or set HADOOP_USER_NAME")]
     NoUser,
     /// The user is not a name.
     #[error("{setting} is not the name of a user: letters, digits and any of - _ .")]
-    User {
-        /// The flag or variable that gives it.
-        setting: &'static str,
-    },
+    User { setting: &'static str },
     /// HDFS is spoken to without TLS.
     #[error(
         "webhdfs:// is without TLS, so that all on the way can read the bundles: give swebhdfs://, or --store-allow-http"
@@ -78,17 +69,10 @@ pub enum SettingError {
     HdfsInClear,
     /// A flag is for another kind of buckets.
     #[error("{flag} is for {of} only")]
-    OfAnother {
-        flag: &'static str,
-        /// How the locations begin that it is for.
-        of: &'static str,
-    },
+    OfAnother { flag: &'static str, of: &'static str },
     /// The endpoint is not the address of a server.
     #[error("{setting} is not an address like https://HOST or https://HOST:PORT")]
-    Endpoint {
-        /// The flag or variable that gives it.
-        setting: &'static str,
-    },
+    Endpoint { setting: &'static str },
     /// A variable has a text that cannot be sent.
     #[error("{variable} has characters that cannot be in it")]
     Text { variable: &'static str },
@@ -97,44 +81,19 @@ pub enum SettingError {
         "{setting} is an address without TLS, so that all on the way can read the bundles, and use the requests again for \
          minutes: give an https address, or --store-allow-http"
     )]
-    InClear {
-        /// The flag or variable that gives it.
-        setting: &'static str,
-    },
+    InClear { setting: &'static str },
     /// A variable is there and another one is not that it needs.
     #[error("{there} is set and {missing} is not: it needs both")]
-    Half {
-        /// The variable that is set.
-        there: &'static str,
-        /// The variable that is not.
-        missing: &'static str,
-    },
+    Half { there: &'static str, missing: &'static str },
     /// The credentials are where they are not looked for.
     #[error("{place} is not read: give the credentials in {instead}, or by the service account of the pod")]
-    Elsewhere {
-        /// The variable or the file.
-        place: String,
-        /// Where they can be instead.
-        instead: &'static str,
-    },
+    Elsewhere { place: String, instead: &'static str },
     /// A file with a credential cannot be read.
     #[error("cannot read {}the file of {variable}", shown(path))]
-    CredentialFile {
-        /// The variable that names it.
-        variable: &'static str,
-        path: String,
-        /// The error of the file system.
-        source: std::io::Error,
-    },
+    CredentialFile { variable: &'static str, path: String, source: std::io::Error },
     /// A file has no credential that can be used.
     #[error("{}the file of {variable} has no credential that can be used: it needs {needs}", shown(path))]
-    Credential {
-        /// The variable that names it.
-        variable: &'static str,
-        path: String,
-        /// How one looks that can be used.
-        needs: &'static str,
-    },
+    Credential { variable: &'static str, path: String, needs: &'static str },
     /// TLS cannot be set up.
     #[error(transparent)]
     Trust(#[from] TrustError),
@@ -164,7 +123,6 @@ pub(super) struct Rules<K: 'static> {
     pub pairs: &'static [(&'static str, &'static str)],
     /// Variables that are names or hosts, of letters, digits, dots, hyphens and colons.
     pub names: &'static [&'static str],
-    /// Variables that are addresses.
     pub addresses: &'static [&'static str],
     /// Variables that name files.
     pub files: &'static [&'static str],

@@ -11,33 +11,19 @@ use cloakroom_storage::store::StoreError;
 pub enum DiskError {
     /// The disk, or this user's share of it, is full.
     #[error("the disk of {} is full", path.display())]
-    Full {
-        /// The file that was being written.
-        path: PathBuf,
-    },
+    Full { path: PathBuf },
     /// The file system can hold no further file, whatever its free room is.
     #[error("the file system of {} has no inode left for another file", path.display())]
-    OutOfInodes {
-        /// The file that was to be made.
-        path: PathBuf,
-    },
+    OutOfInodes { path: PathBuf },
     /// No more files can be open: the limit of this process, of the system, or of open bundles is reached.
     #[error("too many files are open to open {}", path.display())]
-    OutOfDescriptors {
-        /// The file that was to be opened.
-        path: PathBuf,
-    },
+    OutOfDescriptors { path: PathBuf },
     /// The file system is read-only.
     #[error("cannot {action} {}: its file system is read-only", path.display())]
-    ReadOnly {
-        /// What was tried, as in "cannot create".
-        action: &'static str,
-        path: PathBuf,
-    },
+    ReadOnly { action: &'static str, path: PathBuf },
     /// Another failure of the file system.
     #[error("cannot {action} {}", path.display())]
     Io {
-        /// What was tried, as in "cannot create".
         action: &'static str,
         path: PathBuf,
         /// The error of the file system.
@@ -46,20 +32,10 @@ pub enum DiskError {
     },
     /// There is no such bundle.
     #[error("there is no {}", path.display())]
-    NoBundle {
-        /// Where it would be.
-        path: PathBuf,
-    },
+    NoBundle { path: PathBuf },
     /// A bundle has another size than its row says.
     #[error("{} has {size_bytes} bytes, and not {expected}", path.display())]
-    OtherSize {
-        /// The file of the bundle.
-        path: PathBuf,
-        /// The number of its bytes.
-        size_bytes: u64,
-        /// The number of bytes that it should have.
-        expected: u64,
-    },
+    OtherSize { path: PathBuf, size_bytes: u64, expected: u64 },
     /// This process may not use its data directory.
     #[error(transparent)]
     NotPermitted(Box<NotPermitted>),
@@ -69,22 +45,14 @@ pub enum DiskError {
          or give this one a --data-dir of its own",
         path.display()
     )]
-    Locked {
-        /// The data directory.
-        path: PathBuf,
-    },
+    Locked { path: PathBuf },
     /// The data directory is on a file system on which the ledger could be damaged.
     #[error(
         "the data directory {} is on {kind}, a network file system: the ledger's write-ahead log needs shared \
          memory, which it does not have; use a local or block volume",
         path.display()
     )]
-    NetworkFileSystem {
-        /// The data directory.
-        path: PathBuf,
-        /// The file system's name.
-        kind: &'static str,
-    },
+    NetworkFileSystem { path: PathBuf, kind: &'static str },
     /// The data directory is not at its path any more.
     #[error(transparent)]
     Replaced(#[from] Replaced),
@@ -116,7 +84,6 @@ pub struct NotPermitted {
     pub found: PathBuf,
     /// The user that owns it.
     pub owner: u32,
-    /// The group that owns it.
     pub owning_group: u32,
     /// The permission bits of the folder that was found.
     pub mode: u32,

@@ -13,7 +13,6 @@ use cloakroom_core::secret_text::SecretText;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Given<T> {
     pub value: T,
-    /// What gives it.
     pub setting: String,
 }
 
@@ -36,7 +35,6 @@ pub enum ContentSource {
 /// A user name and a password.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Basic {
-    /// The user name.
     pub user: String,
     pub password: SecretText,
 }
@@ -44,9 +42,7 @@ pub struct Basic {
 /// The user that the API server is asked to take the submitter for. The credentials must have the right `impersonate`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Impersonation {
-    /// The name of the user.
     pub user: String,
-    /// The groups of the user.
     pub groups: Vec<String>,
 }
 

@@ -73,7 +73,6 @@ pub(super) struct Surroundings {
     pub(super) identity: Identity,
     pub(super) roots: Option<Vec<Vec<u8>>>,
     pub(super) proxy: Option<Proxy>,
-    /// The namespace of the context.
     pub(super) namespace: Option<String>,
     /// The kubeconfig's `insecure-skip-tls-verify`, if it is true. The setting is not followed.
     pub(super) trusts_anybody: Option<String>,
@@ -105,7 +104,6 @@ struct File<'a> {
 
 /// What one context names.
 struct Chosen<'a> {
-    /// The context's name.
     context: String,
     cluster: Part<'a, Cluster>,
     user: Part<'a, AuthInfo>,

@@ -18,7 +18,6 @@ use cloakroom_outbound::proxies::Proxies;
 pub struct SubmissionAccess {
     /// The URL of the master, without `k8s://`.
     pub url: Given<String>,
-    /// The credentials in the submission's settings.
     pub credentials: Credentials,
     /// What stands for all settings of credentials, for messages.
     pub credentials_setting: String,

@@ -18,7 +18,6 @@ pub struct User {
     extra: Option<BTreeMap<String, Vec<String>>>,
     /// The hash of the token.
     pub(super) key: Key,
-    /// The purpose of the token.
     pub(super) purpose: Purpose,
 }
 

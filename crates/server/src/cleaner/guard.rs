@@ -21,7 +21,6 @@ const OWNERS_OF_EACH: usize = 3;
 /// however many resources it has.
 #[derive(Debug, Default)]
 pub(super) struct Census {
-    /// All of them.
     pub(super) known: HashSet<u64>,
     /// Those that are absent now, and have been for as long as a deletion needs.
     pub(super) vanished: HashSet<u64>,

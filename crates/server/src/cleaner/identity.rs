@@ -95,19 +95,13 @@ pub enum NotAccepted {
     NoAnswer(#[from] NoAnswer),
     /// The cluster has another uid than the admin named.
     #[error("the cluster that answers has the uid {seen}: give this uid if you mean that cluster")]
-    OtherUid {
-        /// The uid that the cluster has.
-        seen: String,
-    },
+    OtherUid { seen: String },
     /// The cluster shows no uid that could be compared with the admin's.
     #[error(
         "the cluster that answers does not show its uid: {why}; correct that, or turn this check off with \
          “{WITHOUT_UID}” in place of the uid"
     )]
-    WithoutUid {
-        /// Why it shows none.
-        why: NoUid,
-    },
+    WithoutUid { why: NoUid },
     /// The ledger could not be read or written.
     #[error(transparent)]
     Access(#[from] AccessError),

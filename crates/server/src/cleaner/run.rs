@@ -30,7 +30,6 @@ pub struct Cleaner {
 /// The result of the last sweep.
 #[derive(Debug, Clone)]
 pub struct LastSweep {
-    /// When it ended.
     pub ended_at: Timestamp,
     /// What it did; `None` if it failed.
     pub swept: Option<Swept>,

@@ -41,7 +41,6 @@ const TURNS_AT_ONCE: usize = 8;
 
 /// A socket, and the routes on it.
 pub struct Listener {
-    /// The bound socket.
     pub socket: TcpListener,
     /// TLS; `None` is plain HTTP.
     pub tls: Option<ServerTls>,

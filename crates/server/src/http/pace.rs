@@ -24,20 +24,10 @@ pub struct PaceLimits {
 pub(super) enum TooSlow {
     /// It moved no byte for the longest time.
     #[error("nothing came for {} s (--idle-timeout){}", limit.as_secs_f64(), about_standstill(*late))]
-    Idle {
-        /// The longest time.
-        limit: Duration,
-        /// How much later than that it was noticed.
-        late: Duration,
-    },
+    Idle { limit: Duration, late: Duration },
     /// Its average was too low.
     #[error("less than {rate} bytes a second moved over {} s (--min-rate)", window.as_secs_f64())]
-    BelowRate {
-        /// The least rate, in bytes a second.
-        rate: u64,
-        /// The waiting time over which the average was taken.
-        window: Duration,
-    },
+    BelowRate { rate: u64, window: Duration },
 }
 
 /// If it takes the server longer than this to notice something, the server stood still.

@@ -34,7 +34,6 @@ pub struct Settings {
     pub upload_auth: UploadAuth,
     /// The settings of clients that show a token, for the refusal of an upload without one.
     pub token_hint: String,
-    /// The owner kinds that are accepted.
     pub owner_kinds: OwnerKinds,
     /// The namespaces that owners may be in; `None` is all.
     pub namespaces: Option<Namespaces>,
@@ -71,7 +70,6 @@ impl Settings {
 /// The state that all handlers share.
 #[derive(Clone)]
 pub struct AppState {
-    /// The staged resources.
     pub staging: Staging,
     /// The source of truth about owners.
     pub owners: Arc<dyn Owners>,

@@ -30,7 +30,6 @@ pub enum ServerTlsError {
     /// A file cannot be read as PEM.
     #[error("cannot read a {what} in PEM form from {}", path.display())]
     Unreadable {
-        /// Certificate or private key.
         what: &'static str,
         path: PathBuf,
         /// The error of the operating system, or of the PEM form.
@@ -44,7 +43,6 @@ pub enum ServerTlsError {
     #[error("the private key in {} does not fit the certificate in {}", key.display(), cert.display())]
     Mismatch {
         key: PathBuf,
-        /// The path of the certificate.
         cert: PathBuf,
         #[source]
         source: rustls::Error,

@@ -82,7 +82,6 @@ pub enum TokenFileError {
     /// The file cannot be read.
     #[error("cannot read the {usage} token file {}", path.display())]
     Unreadable {
-        /// What its tokens allow.
         usage: TokenUse,
         path: PathBuf,
         /// The error of the operating system.
@@ -91,45 +90,21 @@ pub enum TokenFileError {
     },
     /// The file has no token.
     #[error("the {usage} token file {} is empty: put a token of at least {SHORTEST_TOKEN} characters on a line", path.display())]
-    Empty {
-        /// What its tokens allow.
-        usage: TokenUse,
-        path: PathBuf,
-    },
+    Empty { usage: TokenUse, path: PathBuf },
     /// A token is so short that it could be guessed.
     #[error("the {usage} token file {} has a token of less than {SHORTEST_TOKEN} characters in line {line}: make a longer one, for example by “openssl rand -base64 32”", path.display())]
-    Short {
-        /// What its tokens allow.
-        usage: TokenUse,
-        path: PathBuf,
-        /// The number of the line, from 1.
-        line: usize,
-    },
+    Short { usage: TokenUse, path: PathBuf, line: usize },
     /// No HTTP header can carry a token.
     #[error("the {usage} token file {} has a token in line {line} that no client can send: it must be printable ASCII, and at most {} long", path.display(), format_size(LONGEST_TOKEN as u64))]
-    Unsendable {
-        /// What its tokens allow.
-        usage: TokenUse,
-        path: PathBuf,
-        /// The number of the line, from 1.
-        line: usize,
-    },
+    Unsendable { usage: TokenUse, path: PathBuf, line: usize },
     /// Two lines have the same token with different names.
     #[error("the {usage} token file {} has in line {line} the token of an earlier line, with another name: give each name a token of its own", path.display())]
-    TwoNames {
-        /// What its tokens allow.
-        usage: TokenUse,
-        path: PathBuf,
-        /// The number of the second line, from 1.
-        line: usize,
-    },
+    TwoNames { usage: TokenUse, path: PathBuf, line: usize },
     /// A line begins like one with a name, and does not have that form.
     #[error("the {usage} token file {} cannot be understood in line {line}: {source}", path.display())]
     Line {
-        /// What its tokens allow.
         usage: TokenUse,
         path: PathBuf,
-        /// The number of the line, from 1.
         line: usize,
         /// The error in the line. It repeats nothing of the line.
         source: TokenLineError,

@@ -92,47 +92,28 @@ pub enum NotAdmitted {
     #[error(
         "kind “{kind}” is not one of this cluster's: check the spelling, or install its CustomResourceDefinition first"
     )]
-    NoSuchKind {
-        /// The kind, as the upload names it.
-        kind: String,
-    },
+    NoSuchKind { kind: String },
     /// Objects of that kind are not in namespaces, or cannot be listed and watched.
     #[error("kind “{kind}” cannot own a resource: its objects must be in namespaces and watchable")]
-    NotAnOwner {
-        /// The kind, as the upload names it.
-        kind: String,
-    },
+    NotAnOwner { kind: String },
     /// The role of this server lacks the kind or the namespace.
     #[error(
         "this server may not look at objects of kind “{kind}” in namespace “{namespace}”, so it could never tell when \
          the resource is no longer needed: its admin can extend its role (get, list, watch)"
     )]
-    Forbidden {
-        /// The kind, as the upload names it.
-        kind: String,
-        /// The owner's namespace.
-        namespace: String,
-    },
+    Forbidden { kind: String, namespace: String },
     /// The owners in this namespace have the largest allowed number of different label keys.
     #[error(
         "resources for owners of kind “{kind}” in namespace “{namespace}” ask for {MOST_OF_NAMESPACE} different label keys \
          already: name the owner by keys that are in use, such as spark-app-selector, or by its name"
     )]
-    TooManyKeysInNamespace {
-        /// The kind, as the upload names it.
-        kind: String,
-        /// The owner's namespace.
-        namespace: String,
-    },
+    TooManyKeysInNamespace { kind: String, namespace: String },
     /// The owners in all namespaces together have the largest allowed number of different label keys.
     #[error(
         "resources for owners of kind “{kind}” ask for {MOST_OF_KIND} different label keys already: name the owner by keys \
          that are in use in its namespace, such as spark-app-selector, or by its name"
     )]
-    TooManyKeys {
-        /// The kind, as the upload names it.
-        kind: String,
-    },
+    TooManyKeys { kind: String },
 }
 
 /// Keeps what is known of an upload's owner until it is dropped. The default value keeps nothing.

@@ -27,7 +27,6 @@ pub struct WatchReport {
     pub namespace: Option<String>,
     /// Whether this is the second watch of pods, which has unfinished ones only.
     pub unfinished_only: bool,
-    /// The present state.
     pub state: WatchState,
     /// When the watch entered this state.
     pub since: Timestamp,

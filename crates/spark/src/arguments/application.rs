@@ -53,10 +53,7 @@ pub enum ArgumentsError {
         "missing class for the jar {uri}, which is not on this machine, so its manifest cannot be read: give \
          --class"
     )]
-    MissingClass {
-        /// The jar's URI.
-        uri: String,
-    },
+    MissingClass { uri: String },
     /// The jar's manifest names no main class.
     #[error(transparent)]
     Jar(#[from] JarError),
@@ -71,10 +68,7 @@ pub enum ArgumentsError {
         "the application takes no #name: leave #{name} out; if # is part of the file's name, write file:/// before its \
          path, and %23 for #"
     )]
-    NamedApplication {
-        /// The text after `#`.
-        name: String,
-    },
+    NamedApplication { name: String },
     /// The application is a URL with a blank, which Spark would take for a path.
     #[error("the application {uri} is not a URL, because it has a blank in it: write it as %20")]
     BlankInUri {
@@ -83,12 +77,7 @@ pub enum ArgumentsError {
     },
     /// The application is an interactive program or a server.
     #[error("cluster deploy mode is not applicable to {what}: `{given}` needs a driver on this machine")]
-    NotForClusters {
-        /// The word or class as it was given.
-        given: String,
-        /// What the word or class starts.
-        what: &'static str,
-    },
+    NotForClusters { given: String, what: &'static str },
     /// Both options that change the user are set.
     #[error("only one of --proxy-user and --principal can be provided")]
     ProxyUserAndPrincipal,

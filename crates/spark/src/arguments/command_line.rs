@@ -11,39 +11,22 @@ use crate::{DependencyUri, Origin, keys};
 pub enum CommandLineError {
     /// There is no such option.
     #[error("unrecognized option `{option}`{}; see --help", hint(.nearest.as_deref()))]
-    Unrecognized {
-        /// The option as it was written.
-        option: String,
-        /// The option that was probably meant.
-        nearest: Option<String>,
-    },
+    Unrecognized { option: String, nearest: Option<String> },
     /// The last option needs a value.
     #[error("missing argument for option `{option}`; see --help")]
-    MissingArgument {
-        /// The option as it was written.
-        option: String,
-    },
+    MissingArgument { option: String },
     /// The line has more than one of `--kill` and `--status`. Spark does one job for each call.
     #[error(
         "`{option}` is one job too many: give either --kill or --status, and only once; NS:PREFIX* names \
          several drivers"
     )]
-    SecondJob {
-        /// The option as it was written.
-        option: &'static str,
-    },
+    SecondJob { option: &'static str },
     /// A `--conf` has no `=`. The message shows the argument only if it looks like a key, because it may be a secret.
     #[error("invalid argument to --conf: {} has no `=`; write KEY=VALUE", shown_key(.argument))]
-    NotASetting {
-        /// The argument as it was written.
-        argument: String,
-    },
+    NotASetting { argument: String },
     /// A switch that only cloakroom has is followed by `=` and a value. Spark's own switches ignore such a value.
     #[error("`{option}` takes no value: write it alone, or leave it out; see --help")]
-    SwitchWithValue {
-        /// The option as it was written.
-        option: &'static str,
-    },
+    SwitchWithValue { option: &'static str },
 }
 
 fn hint(nearest: Option<&str>) -> String {

@@ -39,6 +39,5 @@ pub struct SubmitArguments {
     pub main_class: String,
     /// The application's arguments, as they were written.
     pub arguments: Vec<String>,
-    /// The value of `--proxy-user`.
     pub proxy_user: Option<String>,
 }

@@ -56,7 +56,6 @@ pub struct Spec {
     pub name: &'static str,
     /// A second form of the option, such as `-c`.
     pub short: Option<&'static str>,
-    /// The effect of the option.
     pub purpose: Purpose,
 }
 

@@ -12,11 +12,8 @@ const SERVICE: (&str, &str) = ("CLOAKROOM_SERVER_SERVICE", keys::CLOAKROOM_SERVE
 /// The server's place according to one source, such as the command line. Each value has its origin.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SaidServer {
-    /// The address.
     pub address: Option<(String, Origin)>,
-    /// The namespace of the Service.
     pub namespace: Option<(String, Origin)>,
-    /// The name of the Service.
     pub service: Option<(String, Origin)>,
 }
 

@@ -9,7 +9,6 @@ use crate::keys;
 /// The machine on which settings are read. References can name its variables and properties.
 #[derive(Debug, Clone, Copy)]
 pub struct Surroundings<'a> {
-    /// The environment variables.
     pub variables: &'a BTreeMap<String, String>,
     /// The system properties of the JVM in which spark-submit would run. Those of Spark are settings, too.
     pub system: &'a BTreeMap<String, String>,

@@ -69,7 +69,6 @@ pub struct Entry {
 /// A key whose value is read as a `T`. It dereferences to its name.
 #[derive(Debug)]
 pub struct Key<T: 'static> {
-    /// The description of the key.
     pub entry: Entry,
     /// How the value is read.
     pub kind: Kind<T>,
@@ -78,9 +77,7 @@ pub struct Key<T: 'static> {
 /// The keys of one table, in the table's order.
 #[derive(Debug)]
 pub struct Table {
-    /// The heading of the table.
     pub title: &'static str,
-    /// The rows of the table.
     pub entries: &'static [&'static Entry],
 }
 

@@ -6,11 +6,9 @@ use super::{Key, Table};
 /// The keys of one role's volumes.
 #[derive(Debug)]
 pub struct VolumeKeys {
-    /// The path in the container.
     pub mount_path: Key<String>,
     /// Whether the mount is read-only.
     pub read_only: Key<bool>,
-    /// The mounted path in the volume.
     pub sub_path: Key<String>,
     /// The mounted path in the volume, with variables.
     pub sub_path_expression: Key<String>,
@@ -25,11 +23,8 @@ pub struct VolumeKeys {
     /// The size of an `emptyDir` or a claim.
     pub size_limit: Key<String>,
     pub claim_name: Key<String>,
-    /// The storage class of a claim.
     pub storage_class: Key<String>,
-    /// The labels of a claim.
     pub labels: Key<String>,
-    /// The annotations of a claim.
     pub annotations: Key<String>,
 }
 

@@ -21,12 +21,7 @@ pub enum UriError {
          write three slashes, {scheme}:///{host}…, if `{host}` is the first folder of the path",
         escaped(.uri), host = escaped(.host)
     )]
-    HostInPath {
-        uri: String,
-        scheme: String,
-        /// The part of the URI that is a host by its position.
-        host: String,
-    },
+    HostInPath { uri: String, scheme: String, host: String },
     /// The URI is an `http:` URI without a host.
     #[error("`{}` names no host; write one, such as {scheme}://host/app.jar", escaped(.uri))]
     NoHost { uri: String, scheme: String },
@@ -42,9 +37,5 @@ pub enum UriError {
          use a URI that ends in the name of a file, such as https://host/app.jar",
         escaped(.uri)
     )]
-    FileName {
-        uri: String,
-        /// What is wrong with the last segment.
-        problem: &'static str,
-    },
+    FileName { uri: String, problem: &'static str },
 }

@@ -10,7 +10,6 @@ use cloakroom_spark::keys;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{cause}{undo}")]
 pub struct CreateError {
-    /// The failure.
     pub cause: Cause,
     /// What became of the objects that were created before it.
     pub undo: Undo,
@@ -39,38 +38,17 @@ pub enum Cause {
         "the API server at {address} does not accept the credentials (as {credentials}): 401 {message}: renew the token \
          or the certificate, or give others by spark.kubernetes.authenticate.submission.*"
     )]
-    Unauthorized {
-        /// The API server's address.
-        address: String,
-        /// The source of the credentials.
-        credentials: String,
-        /// The API server's message.
-        message: String,
-    },
+    Unauthorized { address: String, credentials: String, message: String },
     /// `403` because a right is missing.
     #[error("not allowed to {act} in namespace {namespace} (as {credentials}): 403 {message}: {advice}")]
-    NotAllowed {
-        /// What is not allowed: `create and patch pods`.
-        act: String,
-        /// The object's namespace.
-        namespace: String,
-        /// The source of the credentials.
-        credentials: String,
-        /// The API server's message. It names the user.
-        message: String,
-        /// How to check the right, and what may be meant.
-        advice: Box<str>,
-    },
+    NotAllowed { act: String, namespace: String, credentials: String, message: String, advice: Box<str> },
     /// `403` for another reason: a quota, a pod security standard, an admission webhook.
     #[error("the cluster refuses {what}: 403 {message}: {}", after_refusal(message, namespace, *is_pod))]
     Refused {
-        /// The object.
         what: String,
-        /// The object's namespace.
         namespace: String,
         /// Whether it is the pod, which settings and a template change.
         is_pod: bool,
-        /// The API server's message.
         message: String,
     },
     /// `404`: the namespace does not exist.
@@ -78,108 +56,49 @@ pub enum Cause {
         "the namespace {namespace} does not exist at {address} (404 {message}): create it, or choose another one by \
          spark.kubernetes.namespace"
     )]
-    NoNamespace {
-        namespace: String,
-        /// The API server's address.
-        address: String,
-        /// The API server's message.
-        message: String,
-    },
+    NoNamespace { namespace: String, address: String, message: String },
     /// `404`: the cluster does not know the kind, such as Volcano's `PodGroup`.
     #[error(
         "the cluster at {address} does not know {resource} (404 {message}): install the software that defines this kind"
     )]
-    NoSuchKind {
-        /// The kind in kubectl's form.
-        resource: String,
-        /// The API server's address.
-        address: String,
-        /// The API server's message.
-        message: String,
-    },
+    NoSuchKind { resource: String, address: String, message: String },
     /// `404` for pods: the address does not lead to an API server.
     #[error(
         "there are no pods at {address} (404 {message}): check --master, it does not lead to an API server"
     )]
-    NotKubernetes {
-        /// The address that should be the API server's.
-        address: String,
-        /// The message of the server that answered.
-        message: String,
-    },
+    NotKubernetes { address: String, message: String },
     /// `409`: the pod exists already. The Spark Operator looks for `code=409` in the output, because it may submit an
     /// application a second time.
     #[error(
         "the pod {pod} exists already in namespace {namespace}, {whose} (code=409): delete it with “kubectl delete pod -n \
          {namespace} {pod}”, or choose another name by spark.kubernetes.driver.pod.name"
     )]
-    Exists {
-        /// The pod's name.
-        pod: String,
-        /// The pod's namespace.
-        namespace: String,
-        /// The application that it belongs to, by its label, as a part of a sentence.
-        whose: String,
-    },
+    Exists { pod: String, namespace: String, whose: String },
     /// `422`, and other answers of 4xx that say what is wrong.
     #[error("the API server does not accept {what}: {code} {message}")]
-    Invalid {
-        /// The object.
-        what: String,
-        /// HTTP status.
-        code: u16,
-        /// The API server's message.
-        message: String,
-    },
+    Invalid { what: String, code: u16, message: String },
     /// A redirect, which an API server never sends.
     #[error(
         "what answers at {address} is no API server ({code}, {message}): check --master; a proxy with a login page takes \
          no calls: name an address that leads past it"
     )]
-    Redirected {
-        /// The address that should be the API server's.
-        address: String,
-        /// HTTP status.
-        code: u16,
-        /// The host that it redirects to.
-        message: String,
-    },
+    Redirected { address: String, code: u16, message: String },
     /// A certificate that is not trusted, is expired, or is for another name.
     #[error(
         "the certificate of the API server at {address} is not accepted: {why}: name the CA that signed it by \
          spark.kubernetes.authenticate.submission.caCertFile, or by certificate-authority in the kubeconfig, and give \
          --master a host name that the certificate is for"
     )]
-    Untrusted {
-        /// The API server's address.
-        address: String,
-        /// What is wrong with the certificate.
-        why: String,
-    },
+    Untrusted { address: String, why: String },
     /// No connection, or no answer.
     #[error("{}", unreachable(address, why))]
-    Unreachable {
-        /// The API server's address.
-        address: String,
-        /// The network's error.
-        why: String,
-    },
+    Unreachable { address: String, why: String },
     /// An object could not be read.
     #[error("{what} could not be read: {}", said(failure))]
-    NotSeen {
-        /// The object.
-        what: String,
-        /// Why.
-        failure: ApiFailure,
-    },
+    NotSeen { what: String, failure: ApiFailure },
     /// Any other failure.
     #[error("{what} could not be created: {}", said(failure))]
-    Failed {
-        /// The object.
-        what: String,
-        /// The failure of the last attempt.
-        failure: ApiFailure,
-    },
+    Failed { what: String, failure: ApiFailure },
     /// An object without a kind or a name, so that no path of the API leads to it.
     #[error("the submission is not complete: {0}")]
     Incomplete(#[from] PathError),
@@ -249,7 +168,6 @@ pub enum Undo {
 pub struct Leftover {
     /// The object, and why it was not deleted.
     pub what: String,
-    /// The command that deletes it.
     pub command: String,
     /// Whether it is the driver's pod, which may run.
     pub is_pod: bool,

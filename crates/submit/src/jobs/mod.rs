@@ -19,24 +19,10 @@ const DRIVERS: &str = "spark-role=driver";
 pub enum JobError {
     /// A call failed.
     #[error("cannot {what} in namespace {namespace}: {}{}", said(failure), hint(verb, namespace, failure))]
-    Failed {
-        /// The action as a part of a sentence: `delete pod x`.
-        what: String,
-        /// The verb that a role must allow.
-        verb: &'static str,
-        /// The driver's namespace.
-        namespace: String,
-        /// The failure of the last attempt.
-        failure: ApiFailure,
-    },
+    Failed { what: String, verb: &'static str, namespace: String, failure: ApiFailure },
     /// Some of several drivers could not be deleted. The others were.
     #[error("{} of {all} driver pods could not be deleted: {}", failed.len(), lines(failed))]
-    Several {
-        /// The number of all drivers of the command.
-        all: usize,
-        /// One error for each driver that was not deleted.
-        failed: Vec<JobError>,
-    },
+    Several { all: usize, failed: Vec<JobError> },
 }
 
 fn hint(verb: &str, namespace: &str, failure: &ApiFailure) -> String {

@@ -19,7 +19,6 @@ pub type Unread = Arc<io::Error>;
 pub struct Facts {
     /// The bytes of files, by their whole paths.
     pub contents: BTreeMap<PathBuf, Result<Vec<u8>, Unread>>,
-    /// What is at each path.
     pub places: BTreeMap<PathBuf, PathFacts>,
     /// The files that match a pattern, sorted.
     pub matches: BTreeMap<PathBuf, Result<Vec<PathBuf>, Unread>>,

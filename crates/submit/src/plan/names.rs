@@ -20,7 +20,6 @@ pub(super) struct Names {
     pub prefix: String,
     /// Value of the label `spark-app-name`.
     pub app_name_label: String,
-    /// The driver's service.
     pub service: String,
     /// The `ConfigMap` that has `spark.properties`.
     pub config_map: String,

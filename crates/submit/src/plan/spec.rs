@@ -10,7 +10,6 @@ use serde_json::{Map, Value, json};
 pub(super) struct DriverSpec {
     /// The pod's fields beside metadata and spec: `apiVersion`, `kind`, and what a template adds.
     pub pod: Map<String, Value>,
-    /// The pod's metadata.
     pub metadata: Map<String, Value>,
     /// The pod's spec, without the Spark container.
     pub spec: Map<String, Value>,

@@ -35,7 +35,6 @@ pub enum RunError {
     /// The receiver of a handover failed, and some objects could not be deleted.
     #[error("not everything was taken back{undo}")]
     NotTakenBack {
-        /// The objects that are left.
         undo: Undo,
         /// The receiver's error.
         #[source]

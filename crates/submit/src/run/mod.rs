@@ -41,7 +41,6 @@ pub struct Run<'a> {
     /// If it is cancelled before the application is created, everything is taken back. After that, only the waiting
     /// ends.
     pub stop: &'a CancellationToken,
-    /// Intervals and limits of following.
     pub intervals: FollowIntervals,
 }
 

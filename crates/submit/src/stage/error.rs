@@ -18,34 +18,19 @@ pub enum StagingError {
         what: BundleKind,
         /// The failure. The message has it already, so it is no `#[source]`.
         why: StageError,
-        /// Where the user has named the server.
         named: Named,
-        /// Bundles that the server still has, or may have.
         left: Vec<Left>,
     },
     /// The user stopped the submission.
     #[error("stopped before the application was submitted{}", and(left))]
-    Stopped {
-        /// Bundles that the server still has, or may have.
-        left: Vec<Left>,
-    },
+    Stopped { left: Vec<Left> },
     /// The server no longer has a bundle that it had acknowledged.
     #[error(
         "the {what} were staged as {id}, and {server} no longer has them: {failure}: was the server replaced, or is its \
          data folder not persistent? Submit again{}",
         and(left)
     )]
-    Lost {
-        what: BundleKind,
-        /// The resource id.
-        id: String,
-        /// Where the server is.
-        server: ServerPlace,
-        /// The server's answer.
-        failure: Failure,
-        /// Bundles that the server still has, or may have.
-        left: Vec<Left>,
-    },
+    Lost { what: BundleKind, id: String, server: ServerPlace, failure: Failure, left: Vec<Left> },
     /// The server did not answer whether it still has a bundle.
     #[error(
         "the {what} were staged as {id}, and {server} does not say whether they are still there: {given_up}{}{}",
@@ -54,15 +39,10 @@ pub enum StagingError {
     )]
     Unchecked {
         what: BundleKind,
-        /// The resource id.
         id: String,
-        /// Where the server is.
         server: ServerPlace,
-        /// The last failure, and how long it was tried.
         given_up: GivenUp,
-        /// Where the user has named the server.
         named: Named,
-        /// Bundles that the server still has, or may have.
         left: Vec<Left>,
     },
 }
@@ -75,11 +55,7 @@ pub enum NoWay {
     Setup(#[from] SetupError),
     /// The API server does not lead to the Service.
     #[error("{service} cannot be reached: {failure}")]
-    Service {
-        service: String,
-        /// The reason.
-        failure: Box<Failure>,
-    },
+    Service { service: String, failure: Box<Failure> },
 }
 
 impl StagingError {

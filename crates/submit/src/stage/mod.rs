@@ -66,7 +66,6 @@ pub struct StagePlan {
     pub uploader: Option<Uploader>,
     /// Certificates to trust in addition to the system's.
     pub trusted: TrustedCertificates,
-    /// The bundle of jars.
     pub jars: Option<Arc<PackPlan>>,
     /// The bundle of all other files.
     pub files: Option<Arc<PackPlan>>,
@@ -85,7 +84,6 @@ impl StagePlan {
 #[derive(Debug, Clone, Default)]
 pub struct StagedBundles {
     pub jars: Option<Ticket>,
-    /// The ticket of all other files.
     pub files: Option<Ticket>,
 }
 

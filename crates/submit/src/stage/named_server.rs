@@ -177,7 +177,6 @@ impl Stager for NamedServer {
 /// An HTTP client for the server of one plan.
 struct Connection<'a> {
     http: HttpClient,
-    /// The server, as this client names it.
     address: ServerAddress,
     plan: &'a StagePlan,
     /// Tokens that the server may want.

@@ -22,21 +22,14 @@ pub enum PlaceError {
     Name {
         /// The refused name, with its control characters escaped.
         name: String,
-        /// What is wrong with it.
         source: NameFault,
     },
     /// A file with other content has the same name in the target.
     #[error("{name} already exists in {} with other content; choose an empty folder", .to.display())]
-    OtherContent {
-        /// Relative to the target.
-        name: String,
-        /// The target folder.
-        to: PathBuf,
-    },
+    OtherContent { name: String, to: PathBuf },
     /// The target has something other than a file under this name.
     #[error("cannot put a file at {}: {what} is there; choose an empty folder", .path.display())]
     NotAFile {
-        /// Where the file would go.
         path: PathBuf,
         /// What is there, with its article.
         what: &'static str,
@@ -44,27 +37,19 @@ pub enum PlaceError {
     /// A name needs a folder where the target has something else.
     #[error("cannot put files into {}: it is {what}, not a folder; choose an empty folder", .path.display())]
     NotAFolder {
-        /// Where the folder would be.
         path: PathBuf,
         /// What is there, with its article.
         what: &'static str,
     },
     /// The files were unpacked on another file system than the target's. A rename works only inside one file system.
     #[error("cannot move {} to {}: they are on different file systems", .from.display(), .path.display())]
-    OtherFileSystem {
-        /// Where it was unpacked.
-        from: PathBuf,
-        /// Where it would go.
-        path: PathBuf,
-    },
+    OtherFileSystem { from: PathBuf, path: PathBuf },
     /// The operating system refused an operation.
     #[error("cannot {action} {}", .path.display())]
     Disk {
         /// The refused operation, as a verb: the message is “cannot {action} {path}”.
         action: &'static str,
-        /// The file or folder of the operation.
         path: PathBuf,
-        /// The operating system's reason.
         source: io::Error,
     },
 }

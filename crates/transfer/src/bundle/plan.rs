@@ -20,48 +20,26 @@ pub enum PackError {
     NoFiles,
     /// There is no file at this path.
     #[error("cannot pack {}: no such file; check its path", .path.display())]
-    Missing {
-        /// The path as the caller gave it.
-        path: PathBuf,
-    },
+    Missing { path: PathBuf },
     /// The path is a folder. A bundle has no folders.
     #[error(
         "cannot pack {}: it is a folder, and a bundle holds files; {}",
         .path.display(),
         for_folder(path)
     )]
-    Folder {
-        /// The path as the caller gave it.
-        path: PathBuf,
-    },
+    Folder { path: PathBuf },
     /// The path is a device, a pipe or a socket.
     #[error("cannot pack {}: it is a device, a pipe or a socket; name a regular file", .path.display())]
-    Special {
-        /// The path as the caller gave it.
-        path: PathBuf,
-    },
+    Special { path: PathBuf },
     /// Unpacking would refuse the file's name.
     #[error("cannot pack {}: rename it", .path.display())]
-    Name {
-        /// The path as the caller gave it.
-        path: PathBuf,
-        /// What is wrong with its name.
-        source: NameFault,
-    },
+    Name { path: PathBuf, source: NameFault },
     /// The operating system refused to read the file.
     #[error("cannot read {}", .path.display())]
-    Read {
-        /// The path as the caller gave it.
-        path: PathBuf,
-        /// The operating system's reason.
-        source: io::Error,
-    },
+    Read { path: PathBuf, source: io::Error },
     /// The file's size or modification time differs from the plan's.
     #[error("{} changed while it was being packed; try again when nothing writes to it", .path.display())]
-    Changed {
-        /// The path as the caller gave it.
-        path: PathBuf,
-    },
+    Changed { path: PathBuf },
     /// The output of the bundle failed.
     #[error("cannot write the bundle")]
     Write(#[source] io::Error),
@@ -79,7 +57,6 @@ pub struct PackPlan {
 pub struct PlannedFile {
     /// The path as the caller gave it.
     pub path: PathBuf,
-    /// The file's name in the bundle.
     pub name: String,
     /// The file's size when the plan was made.
     pub size_bytes: u64,

@@ -21,7 +21,6 @@ pub trait Source: Read {
 /// The metadata that a change of the content changes too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
-    /// The file's size.
     pub size_bytes: u64,
     /// When the file was last written; `None` if the source does not keep it.
     pub modified: Option<SystemTime>,

@@ -24,7 +24,6 @@ pub enum AddressError {
     Malformed {
         /// The given text, without credentials.
         text: String,
-        /// What is wrong with it, in words for the user.
         why: String,
     },
     /// The address has a user name or a password in it.

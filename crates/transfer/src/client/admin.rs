@@ -30,7 +30,6 @@ const SWEEP: Duration = Duration::from_mins(10);
 pub struct Selection {
     /// Only owners in this namespace.
     pub namespace: Option<String>,
-    /// Only owners of this kind.
     pub kind: Option<OwnerKind>,
     /// Only owners with all of these labels.
     pub labels: Vec<(String, String)>,
@@ -64,18 +63,13 @@ pub enum AdminError {
         "the admin token would travel unencrypted to {server}, so nothing was sent: use an address of this machine, as \
          with “kubectl exec” or “kubectl port-forward”, or https"
     )]
-    TokenInClear {
-        /// The server's address.
-        server: String,
-    },
+    TokenInClear { server: String },
     /// The exchange with the server failed.
     #[error("could not {what} at {server}: {failure}{then}", then = then(.failure))]
     Failed {
         /// What the request would do; it follows “could not”.
         what: String,
-        /// The server's address.
         server: String,
-        /// The failure of the exchange.
         failure: Box<Failure>,
     },
 }

@@ -24,7 +24,6 @@ const MAX_SHOWN_CHARS: usize = 500;
 /// An answer that is not the expected one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// The HTTP status.
     pub status: u16,
     /// The stable error code; `None` if the answer is not from a cloakroom server.
     pub code: Option<Word<Code>>,

@@ -35,7 +35,6 @@ pub struct Representation {
 /// An answer whose body has not been read yet.
 #[derive(Debug)]
 pub struct Download {
-    /// The representation that the body is from.
     pub representation: Representation,
     /// The position of the body's first byte: 0, or the requested offset.
     pub offset: u64,

@@ -20,22 +20,13 @@ pub enum Failure {
     Refused,
     /// The host name does not resolve.
     #[error("the host name does not resolve ({why})")]
-    UnknownHost {
-        /// The resolver's message.
-        why: String,
-    },
+    UnknownHost { why: String },
     /// The connection was not there in time.
     #[error("no connection within {}", format_duration(*.after))]
-    ConnectTimeout {
-        /// How long the client waited.
-        after: Duration,
-    },
+    ConnectTimeout { after: Duration },
     /// The connection failed for another reason.
     #[error("no connection ({why})")]
-    Unreachable {
-        /// The operating system's message.
-        why: String,
-    },
+    Unreachable { why: String },
     /// TLS failed.
     #[error("{0}")]
     Tls(TlsFailure),
@@ -44,32 +35,19 @@ pub enum Failure {
     Proxy(Refusal),
     /// The variable that should name the proxy names none.
     #[error("{why}")]
-    Unusable {
-        /// The variable, its fault, and how to write it.
-        why: String,
-    },
+    Unusable { why: String },
     /// The connection broke, or its data ended early.
     #[error("the connection broke ({why})")]
-    Broken {
-        /// The reason, in words for the user.
-        why: String,
-    },
+    Broken { why: String },
     /// No bytes moved in either direction.
     #[error("nothing came for {}", format_duration(*.after))]
-    Stalled {
-        /// How long the client waited.
-        after: Duration,
-    },
+    Stalled { after: Duration },
     /// The request was sent, and no answer came.
     #[error("no answer within {}", format_duration(*.after))]
-    NoAnswer {
-        /// How long the client waited.
-        after: Duration,
-    },
+    NoAnswer { after: Duration },
     /// The carrier of the requests, such as the API server, refused or failed.
     #[error("{why}")]
     Way {
-        /// The carrier, its reason, and the next step, in words for the user.
         why: String,
         /// The status of its answer; `None` if it gave none.
         status: Option<u16>,
@@ -81,7 +59,6 @@ pub enum Failure {
     /// The API server gave no token for the upload.
     #[error("{why}")]
     NoToken {
-        /// Its reason, and the next step, in words for the user.
         why: String,
         /// Whether the same request may succeed a moment later.
         is_transient: bool,
@@ -91,16 +68,10 @@ pub enum Failure {
     Answered(Answer),
     /// The answer is not of the expected protocol or server.
     #[error("{why}")]
-    Foreign {
-        /// How the client noticed, in words for the user.
-        why: String,
-    },
+    Foreign { why: String },
     /// The answer redirects to an address that is not followed.
     #[error("{why}")]
-    Redirected {
-        /// Why it is not followed, in words for the user.
-        why: String,
-    },
+    Redirected { why: String },
 }
 
 impl Failure {

@@ -111,9 +111,7 @@ pub enum Bound {
 /// A failed attempt, after which others follow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RetryNotice {
-    /// The server that failed.
     pub server: ServerAddress,
-    /// The failure of this attempt.
     pub failure: Failure,
     /// The progress of an upload, in words for the user; `None` if nothing was sent.
     pub progress: Option<String>,
@@ -191,7 +189,6 @@ impl fmt::Display for Tried {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{failure}{tried}")]
 pub struct GivenUp {
-    /// The last failure.
     pub failure: Failure,
     /// How many attempts there were, or for how long.
     pub tried: Tried,

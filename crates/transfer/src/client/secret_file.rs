@@ -17,36 +17,20 @@ const LONGEST: u64 = 16 << 10;
 pub enum SecretFileError {
     /// The operating system refused to read the file.
     #[error("{setting} names {path}, which cannot be read", path = .path.display())]
-    Unreadable {
-        /// The flag or property that names the file.
-        setting: String,
-        path: PathBuf,
-        /// The operating system's reason.
-        source: std::io::Error,
-    },
+    Unreadable { setting: String, path: PathBuf, source: std::io::Error },
     #[error("{setting} names {path}, which is empty: it must hold the secret", path = .path.display())]
-    Empty {
-        /// The flag or property that names the file.
-        setting: String,
-        path: PathBuf,
-    },
+    Empty { setting: String, path: PathBuf },
     /// An HTTP header cannot carry the content.
     #[error(
         "{setting} names {path}, whose content is not a secret: it must be one line of printable ASCII",
         path = .path.display()
     )]
-    NotText {
-        /// The flag or property that names the file.
-        setting: String,
-        path: PathBuf,
-    },
+    NotText { setting: String, path: PathBuf },
     /// A line is neither a token nor a name and a token.
     #[error("{setting} names {path}, whose line {line} cannot be understood: {source}", path = .path.display())]
     Line {
-        /// The flag or property that names the file.
         setting: String,
         path: PathBuf,
-        /// The number of the line, from 1.
         line: usize,
         /// What is wrong with the line. The text repeats nothing of it.
         source: TokenLineError,

@@ -43,7 +43,6 @@ const LONGEST_QUESTION: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone)]
 pub struct StageRequest {
     pub server: ServerAddress,
-    /// The owner of the resource.
     pub owner: Owner,
     /// The longest life of the resource; `None` leaves it to the server.
     pub ttl: Option<SparkDuration>,
@@ -103,7 +102,6 @@ pub trait StageObserver: Send + Sync + 'static {
 /// A bundle that is on the server.
 #[derive(Clone)]
 pub struct Staged {
-    /// The ticket, parsed.
     pub ticket: Ticket,
     /// The ticket as the server wrote it, on one line. It contains the secret.
     pub json: String,
@@ -147,9 +145,7 @@ pub enum StageError {
     )]
     TooLargeForWay {
         server: ServerAddress,
-        /// The largest bundle that it takes this way, in bytes.
         most: u64,
-        /// At least so many bytes the bundle would have.
         stored: u64,
         /// An address, as the end of the advice to name one.
         such_as: String,
@@ -160,13 +156,7 @@ pub enum StageError {
          not compressed again have {}; leave out what the image can have, or ask its admin for more",
         format_size(*.most), format_size(*.stored)
     )]
-    TooLarge {
-        server: ServerAddress,
-        /// The largest bundle that it takes, in bytes.
-        most: u64,
-        /// The size of the files that are not compressed, in bytes.
-        stored: u64,
-    },
+    TooLarge { server: ServerAddress, most: u64, stored: u64 },
     /// The exchange failed, and no further attempt follows.
     #[error(
         "could not stage to {server}: {why}{tried}{then}{kept}",
@@ -177,9 +167,7 @@ pub enum StageError {
         server: ServerAddress,
         /// The reason and the progress, in words for the user.
         why: String,
-        /// The last failure.
         failure: Failure,
-        /// How many attempts there were, or for how long.
         tried: Tried,
         /// Whether an attempt may have made a resource whose ticket was lost.
         may_be_kept: bool,
@@ -195,13 +183,7 @@ pub enum StageError {
     #[error(
         "{server} stored {stored}, but this program sent {sent}: something in between changes the bytes; stage it again"
     )]
-    OtherBytes {
-        server: ServerAddress,
-        /// The size and digest in the ticket, in words for the user.
-        stored: String,
-        /// The size and digest of the sent bytes, in words for the user.
-        sent: String,
-    },
+    OtherBytes { server: ServerAddress, stored: String, sent: String },
 }
 
 impl Staged {

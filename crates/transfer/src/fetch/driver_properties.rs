@@ -27,12 +27,7 @@ pub enum DriverPropertiesError {
          (spark-conf-volume-driver) is mounted in this init-container",
         path = .path.display()
     )]
-    Read {
-        /// The properties file that spark-submit wrote.
-        path: PathBuf,
-        /// The operating system's reason.
-        source: io::Error,
-    },
+    Read { path: PathBuf, source: io::Error },
     /// A folder has the name of the file.
     #[error(
         "the driver's properties {path} are a folder: the kubelet makes one in spark-submit's config map for every mount \
@@ -40,21 +35,13 @@ pub enum DriverPropertiesError {
          (opt/spark/conf/spark.properties), or stage again and take the new template",
         path = .path.display()
     )]
-    Folder {
-        /// Where the file should be.
-        path: PathBuf,
-    },
+    Folder { path: PathBuf },
     /// The file is not a valid properties file.
     #[error(transparent)]
     Parse(#[from] PropertiesError),
     /// The target file cannot be written.
     #[error("cannot write the driver's properties to {path}: check that the volume is mounted and writable", path = .path.display())]
-    Write {
-        /// The properties file that the driver reads.
-        path: PathBuf,
-        /// The operating system's reason.
-        source: io::Error,
-    },
+    Write { path: PathBuf, source: io::Error },
 }
 
 impl DriverProperties {

@@ -22,74 +22,39 @@ pub enum FetchError {
     /// One source failed, and the other downloads were stopped.
     #[error("could not fetch {what} from {address}: {why}{then}", then = .advice.map(|advice| format!("; {advice}")).unwrap_or_default())]
     Source {
-        /// The source, in words for the user.
         what: String,
         /// The source's address, without the parts that can be secret.
         address: String,
-        /// The reason, in words for the user.
         why: String,
         /// What to check; `None` if the reason already says it.
         advice: Option<&'static str>,
     },
     /// Two sources have a file with the same name.
     #[error("both {first} and {second} bring {name} to {folder}: rename one of the files, or fetch into two folders", folder = .folder.display())]
-    SameName {
-        /// One source, in words for the user.
-        first: String,
-        /// The other source, in words for the user.
-        second: String,
-        /// The name that both have.
-        name: String,
-        /// The target folder.
-        folder: PathBuf,
-    },
+    SameName { first: String, second: String, name: String, folder: PathBuf },
     /// A path is a file of one source and a folder of another.
     #[error(
         "{file} brings the file {path}, and {folder} needs a folder there: rename one of them, or fetch into two folders",
         path = .path.display()
     )]
-    FileAndFolder {
-        /// The source that has a file there.
-        file: String,
-        /// The source that has a folder there.
-        folder: String,
-        /// The path of both.
-        path: PathBuf,
-    },
+    FileAndFolder { file: String, folder: String, path: PathBuf },
     /// Another process fetches the same source, and did not finish in time.
     #[error(
         "another fetch of {what} into {folder} did not end within {limit}: check what else fetches into this folder, or \
          give it more time (mountTimeout, --timeout)",
         folder = .folder.display(), limit = format_duration(*.limit)
     )]
-    Busy {
-        /// The source, in words for the user.
-        what: String,
-        /// The target folder.
-        folder: PathBuf,
-        /// How long this fetch waited.
-        limit: Duration,
-    },
+    Busy { what: String, folder: PathBuf, limit: Duration },
     /// The fetched files could not be moved to the target folder.
     #[error("could not put {what} into place: {why}")]
-    Place {
-        /// The source, in words for the user.
-        what: String,
-        /// The reason, in words for the user.
-        why: String,
-    },
+    Place { what: String, why: String },
     /// The target folder cannot be used.
     #[error(
         "cannot put fetched files into {folder}{check}",
         folder = .folder.display(),
         check = if says_what_to_do(.source) { "" } else { " (check that the volume is mounted and writable)" }
     )]
-    Target {
-        /// The target folder, or the path in it that failed.
-        folder: PathBuf,
-        /// The operating system's reason.
-        source: io::Error,
-    },
+    Target { folder: PathBuf, source: io::Error },
     /// A signal stopped the fetch.
     #[error("stopped by a signal before everything was fetched, so nothing was put into place")]
     Stopped,

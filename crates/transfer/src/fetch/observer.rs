@@ -21,7 +21,6 @@ pub trait FetchObserver: Send + Sync + 'static {
 pub struct SourceReport {
     /// The source, in words for the user.
     pub what: String,
-    /// The number of files in the source.
     pub files: usize,
     /// The number of downloaded bytes; 0 if an earlier run fetched the source.
     pub downloaded_bytes: u64,

@@ -18,34 +18,16 @@ use cloakroom_spark::{InitContainerProperties, RemoteUri, TicketFile, keys};
 pub enum PlanError {
     /// The server's address is not usable.
     #[error("{setting} is not usable")]
-    Server {
-        /// The flag or property that has it.
-        setting: &'static str,
-        /// What is wrong with it.
-        source: AddressError,
-    },
+    Server { setting: &'static str, source: AddressError },
     /// There is a ticket, but no server.
     #[error("{setting} is missing: it says where the staged files are")]
-    NoServer {
-        /// The flag or property that should have it.
-        setting: &'static str,
-    },
+    NoServer { setting: &'static str },
     /// The ticket's id is not usable.
     #[error("{setting} is not usable")]
-    Id {
-        /// The flag or property that has it.
-        setting: &'static str,
-        /// What is wrong with it.
-        source: InvalidResourceId,
-    },
+    Id { setting: &'static str, source: InvalidResourceId },
     /// The ticket is not usable. The message repeats nothing of it.
     #[error("the ticket in {file} is not usable: {why}")]
-    Ticket {
-        /// The file that the ticket was read from.
-        file: String,
-        /// What is wrong with it.
-        why: &'static str,
-    },
+    Ticket { file: String, why: &'static str },
     /// The ticket's secret is not usable.
     #[error(transparent)]
     Secret(#[from] SecretFileError),
@@ -54,7 +36,6 @@ pub enum PlanError {
     Remote {
         /// The address, without the parts that can be secret.
         uri: String,
-        /// What is wrong with it.
         why: String,
     },
     /// The name of a file on the web is not usable.
@@ -67,7 +48,6 @@ pub enum PlanError {
         first: String,
         /// The address of the second file, without the parts that can be secret.
         second: String,
-        /// The target path of both.
         path: PathBuf,
     },
 }

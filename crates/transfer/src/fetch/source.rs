@@ -31,7 +31,6 @@ pub(super) struct Tools<'a> {
 /// A source whose files are all in its hidden folder.
 #[derive(Debug)]
 pub(super) struct Fetched {
-    /// The hidden folder.
     pub folder: Folder,
     pub files: Vec<UnpackedFile>,
     pub sha256: [u8; 32],

@@ -88,7 +88,6 @@ pub struct ExternalRequest {
 
 /// The checked plan of `stage --for`. Nothing is sent yet.
 pub struct ExternalSubmission {
-    /// The namespace of the application.
     pub namespace: String,
     /// The beginning of the names of all objects of this plan.
     pub prefix: String,
@@ -114,7 +113,6 @@ pub struct ExternalSubmission {
     pub executor: Option<String>,
     /// The application's file with the staged files merged into it. If there is one, this file replaces the templates.
     pub file: Option<ApplicationFile>,
-    /// Warnings for the user.
     pub warnings: Vec<String>,
 }
 

@@ -37,12 +37,7 @@ pub enum UnpackError {
     Corrupt(#[source] io::Error),
     /// A tar header or an extension record is invalid.
     #[error("the bundle is damaged: the header after entry {after} is wrong: {why}")]
-    BadHeader {
-        /// The number of entries before it.
-        after: u64,
-        /// What is wrong with it.
-        why: &'static str,
-    },
+    BadHeader { after: u64, why: &'static str },
     /// Other bytes follow the last gzip member.
     #[error("the bundle has other bytes after its end; make it again, as tar czf does")]
     TrailingData,
@@ -67,22 +62,15 @@ pub enum UnpackError {
     #[error(
         "the bundle unpacks to more than {ratio} times its size, as only a decompression bomb does; compress such a file by itself (gzip) before it is staged"
     )]
-    Bomb {
-        /// The largest ratio that is accepted.
-        ratio: u64,
-    },
+    Bomb { ratio: u64 },
     /// The names take too much memory.
     #[error("the names in the bundle take more than {limit} bytes; use shorter names or fewer files")]
-    TooManyNames {
-        /// The limit in bytes.
-        limit: usize,
-    },
+    TooManyNames { limit: usize },
     /// A name leads out of the target folder, or breaks another rule for names.
     #[error("entry {name} is refused")]
     Name {
         /// The refused name, with its control characters escaped.
         name: String,
-        /// What is wrong with it.
         source: NameFault,
     },
     /// The entry is a link, a device or another type that is neither file nor folder.
@@ -110,20 +98,13 @@ pub enum UnpackError {
         "an extension record of {size_bytes} bytes is refused; at most {limit} are needed for a name: pack with tar \
          --no-xattrs --no-acls"
     )]
-    LongRecord {
-        /// The size that its header announces.
-        size_bytes: u64,
-        /// The largest accepted size.
-        limit: u64,
-    },
+    LongRecord { size_bytes: u64, limit: u64 },
     /// The operating system refused to write.
     #[error("cannot {action} {}", .path.display())]
     Disk {
         /// The refused operation, as a verb: the message is “cannot {action} {path}”.
         action: &'static str,
-        /// The file or folder of the operation.
         path: PathBuf,
-        /// The operating system's reason.
         source: io::Error,
     },
 }

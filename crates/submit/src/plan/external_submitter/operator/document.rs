@@ -21,12 +21,7 @@ const SCHEDULED_LABEL: &str = "sparkoperator.k8s.io/scheduled-app-name";
 pub enum FileError {
     /// Neither YAML nor JSON.
     #[error("{file} cannot be read as YAML or JSON: {problem}")]
-    Syntax {
-        /// The file's path as it was given, or `-`.
-        file: String,
-        /// The reason, with the line if it is known.
-        problem: String,
-    },
+    Syntax { file: String, problem: String },
     /// No document is an application.
     #[error(
         "{file} has no SparkApplication and no ScheduledSparkApplication of {} in it: give the file that describes the \
@@ -40,32 +35,16 @@ pub enum FileError {
          ({}): write local:///… or addresses that pods can read",
         GROUP
     )]
-    OtherOperator {
-        file: String,
-        /// The `apiVersion` of the application.
-        version: String,
-    },
+    OtherOperator { file: String, version: String },
     /// There are several applications, and `--name` is not set.
     #[error("{file} has {} applications in it: choose one by --name ({})", names.len(), names.join(", "))]
     SeveralApplications { file: String, names: Vec<String> },
     /// No application has the name of `--name`.
     #[error("{file} has no application {name} in it (--name); it has {}", names.join(", "))]
-    NotNamed {
-        file: String,
-        /// The value of `--name`.
-        name: String,
-        /// The names of the applications in the file.
-        names: Vec<String>,
-    },
+    NotNamed { file: String, name: String, names: Vec<String> },
     /// A field that is wrong, or that staging would have to change.
     #[error("{file}: {field} {problem}")]
-    Field {
-        file: String,
-        /// The whole path of the field.
-        field: String,
-        /// What is wrong with it, and what to do.
-        problem: String,
-    },
+    Field { file: String, field: String, problem: String },
 }
 
 /// All documents of a file. Files are staged for one of them, the application.
@@ -73,7 +52,6 @@ pub enum FileError {
 pub struct ApplicationFile {
     file: String,
     documents: Vec<Value>,
-    /// The index of the application in `documents`.
     at: usize,
 }
 

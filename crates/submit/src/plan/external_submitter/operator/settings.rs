@@ -36,7 +36,6 @@ const INSTEAD: [(&str, &str); 6] = [
 /// A setting, and the field that it comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileSetting {
-    /// Spark's key.
     pub key: String,
     /// The value as the operator writes it into an argument.
     pub value: String,
