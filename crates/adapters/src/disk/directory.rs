@@ -133,6 +133,7 @@ impl DataDirectory {
                     "a folder of the data directory was removed: it is made again; what was in it is lost"
                 );
                 self.root.make_folder(folder)?;
+                self.root.sync_folder_of(folder)?;
             }
         }
         Ok(())

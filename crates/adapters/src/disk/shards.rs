@@ -24,6 +24,8 @@ impl ShardFolders {
         }
         if let Some(parent) = shard.parent() {
             root.make_folder(parent)?;
+            // It may have been removed, and is then made again.
+            root.sync_folder_of(parent)?;
         }
         root.make_folder(shard)?;
         root.sync_folder_of(shard)?;

@@ -12,7 +12,7 @@ use sqlx::{Connection as _, SqliteConnection};
 use crate::admin::Administered;
 use crate::support::TestApp;
 use crate::support::app::problem;
-use crate::support::faults::{Fault, Step};
+use crate::support::faults::{Fault, Side, Step};
 
 async fn readiness(app: &TestApp) -> u16 {
     app.get("/readyz").send().await.unwrap().status().as_u16()
@@ -174,6 +174,21 @@ async fn on_a_full_ledger_downloads_go_on_and_their_use_is_written_down_later() 
     app.sweep().await;
     assert!(app.ready_row(&ticket.resource_id).await.is_used());
     assert_eq!(app.download(&ticket).send().await.unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn a_use_that_a_full_ledger_cannot_take_holds_off_a_deletion_under_way() {
+    let app = TestApp::start().await;
+    let ticket = app.stage("a bundle").await;
+    app.clock.advance(Duration::from_mins(31));
+    app.faults.set(Step::LedgerMarkUsed, Fault::Full);
+    let stop = app.faults.stop_at(Step::StoreReplaceStamp, Side::Before);
+    let sweep = tokio::spawn(app.sweeping());
+    stop.reached().await;
+    assert_eq!(app.download(&ticket).send().await.unwrap().text().await.unwrap(), "a bundle");
+    stop.go_on();
+    sweep.await.unwrap();
+    assert_eq!(app.download(&ticket).send().await.unwrap().text().await.unwrap(), "a bundle");
 }
 
 #[tokio::test]

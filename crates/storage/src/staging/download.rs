@@ -97,19 +97,21 @@ impl Parts {
                 Gate::Open(transfer) => return Ok(Some(transfer)),
                 Gate::Closed => return Ok(None),
                 Gate::Closing(decided) => decided.cancelled().await,
-                Gate::Unknown(decision) => self.settle(decision).await?,
+                Gate::Unknown(decision) => drop(self.settle(decision).await?),
             }
         }
     }
 
-    /// Ends a decision by what the row says, because it is not known what the ledger has written.
-    pub(super) async fn settle(&self, decision: Decision) -> Result<(), LedgerError> {
+    /// Ends a decision by what the row says, because it is not known what the ledger has written. Returns whether the resource is
+    /// deleted.
+    pub(super) async fn settle(&self, decision: Decision) -> Result<bool, LedgerError> {
         let state = match self.find(decision.id()).await {
             Err(LedgerError::Unreadable(row)) => row.state,
             found => found?.map(|resource| resource.state()).or(Some(State::Deleted)),
         };
-        decision.is(matches!(state, Some(State::Deleting | State::Deleted)));
-        Ok(())
+        let is_deleted = matches!(state, Some(State::Deleting | State::Deleted));
+        decision.is(is_deleted);
+        Ok(is_deleted)
     }
 
     /// How a resource has ended since it was found; `None` if it has not.
@@ -120,6 +122,11 @@ impl Parts {
             None => return Ok(Some(AccessError::NotFound)),
         };
         Ok(ending.map(|ending| AccessError::gone(id, ending)))
+    }
+
+    /// Whether a use of this resource could not be written yet.
+    pub(super) fn has_unwritten_use(&self, id: ResourceId) -> bool {
+        lock(&self.unwritten_uses).contains_key(&id)
     }
 
     /// Writes the uses that could not be written before.
@@ -134,7 +141,11 @@ impl Parts {
                 }
                 written => drop(written?),
             }
-            lock(&self.unwritten_uses).remove(&id);
+            let mut uses = lock(&self.unwritten_uses);
+            // A later one may have come meanwhile.
+            if uses.get(&id) == Some(&at) {
+                uses.remove(&id);
+            }
         }
         Ok(())
     }

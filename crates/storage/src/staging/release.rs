@@ -113,15 +113,20 @@ impl Parts {
     }
 
     /// Closes the resource, and then asks the ledger. If the ledger refuses, it is open again.
-    async fn mark_deleting(&self, deletion: Deletion) -> Result<bool, AccessError> {
+    async fn mark_deleting(self: &Arc<Self>, deletion: Deletion) -> Result<bool, AccessError> {
         let decision = loop {
             match self.transfers.begin_deletion(deletion.id, deletion.condition == Condition::Always) {
                 Gate::Open(Some(decision)) => break decision,
                 Gate::Open(None) | Gate::Closed => return Ok(false),
                 Gate::Closing(decided) => decided.cancelled().await,
-                Gate::Unknown(decision) => self.settle(decision).await?,
+                Gate::Unknown(decision) => drop(self.settle(decision).await?),
             }
         };
+        // A download that ended since the decision may have left a use that the ledger could not take.
+        if deletion.condition != Condition::Always && self.has_unwritten_use(deletion.id) {
+            decision.is(false);
+            return Ok(false);
+        }
         let marked = match self.ledger.mark_deleting(deletion).await {
             Err(LedgerError::Full) => {
                 self.give_up_reserve().await?;
@@ -132,7 +137,10 @@ impl Parts {
         match marked {
             Ok(is_marked) => decision.is(is_marked),
             // If the row does not say it now, it will have to say it to the next one who asks.
-            Err(_) => drop(self.settle(decision).await),
+            Err(_) if self.settle(decision).await.unwrap_or(false) => {
+                self.finish_after_downloads(deletion.id)
+            }
+            Err(_) => {}
         }
         Ok(marked?)
     }

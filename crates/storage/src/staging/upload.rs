@@ -159,8 +159,14 @@ impl Upload {
     /// kept.
     ///
     /// The work continues if the caller is dropped, because between rename and commit there is no safe point to stop. A
-    /// resource whose client is gone expires unused. `measured` counts it as stored all the same.
-    pub async fn finish(mut self, terms: Terms, measured: UploadMeasurement) -> Result<Staged, UploadError> {
+    /// resource whose client is gone expires unused. `measured` counts it as stored all the same, and `admission` is dropped
+    /// when the work has ended.
+    pub async fn finish(
+        mut self,
+        terms: Terms,
+        measured: UploadMeasurement,
+        admission: impl Send + 'static,
+    ) -> Result<Staged, UploadError> {
         let stopping = || UploadError::Store(StoreError::Stopping);
         let progress = self.progress.take().ok_or_else(stopping)?;
         let acknowledgement = Acknowledgement {
@@ -172,7 +178,12 @@ impl Upload {
             measured,
         };
         // The log lines of the last steps have the id of the request, too.
-        let work = self.parts.background.spawn(acknowledgement.run(progress).in_current_span());
+        let acknowledged = async move {
+            let staged = acknowledgement.run(progress).await;
+            drop(admission);
+            staged
+        };
+        let work = self.parts.background.spawn(acknowledged.in_current_span());
         work.await.map_err(|_| stopping())?
     }
 

@@ -210,7 +210,7 @@ pub async fn finish(upload: Upload) -> Result<Staged, UploadError> {
         lifetime: Lifetime { unused_timeout: UNUSED_TIMEOUT, ttl: None },
         expected_sha256: None,
     };
-    upload.finish(terms, Metrics::new().upload()).await
+    upload.finish(terms, Metrics::new().upload(), ()).await
 }
 
 /// Opens the whole of a bundle, as a GET does.

@@ -92,8 +92,7 @@ async fn stage_for(
     // Before its owner is known, the bundle counts for the user.
     let holder = uploader.user().map(Holder::user);
     let mut form = Form::new(state.staging.clone(), uploaded_by.clone(), holder, uploader.client(address));
-    // The admission must live until the resource is ready or the upload is over.
-    let (terms, _admission) = match receive(&mut form, &mut parser, receiver, (&state, uploader)).await {
+    let (terms, admission) = match receive(&mut form, &mut parser, receiver, (&state, uploader)).await {
         Ok(agreed) => agreed,
         Err(error) => {
             if let Some(upload) = form.take_upload() {
@@ -103,7 +102,7 @@ async fn stage_for(
         }
     };
     let owner = terms.owner.clone();
-    let staged = form.take_upload().ok_or_else(no_resources)?.finish(terms, measured).await?;
+    let staged = form.take_upload().ok_or_else(no_resources)?.finish(terms, measured, admission).await?;
     tracing::info!(
         resource_id = %staged.id, bytes = staged.bundle.size_bytes, namespace = owner.namespace(),
         kind = %owner.kind(), by = uploaded_by, peer = %address, proxy = proxy.map(tracing::field::display),

@@ -146,8 +146,7 @@ async fn take_from(
     let Parameters { owner, lifetime } = Parameters::parse(&pairs, settings)?;
     settings.upload_auth.permit(uploader, &owner).await?;
     state.staging.check_owner(&owner)?;
-    // The admission must live until the resource is ready or the upload is over.
-    let _admission = state.owners.admit(&owner).await?;
+    let admission = state.owners.admit(&owner).await?;
     let terms = Terms { owner, lifetime, expected_sha256: announced_digest(&headers)? };
     let announced_bytes = body.size_hint().exact();
     let receiver = Receiver::new(body, &headers, settings)?;
@@ -164,7 +163,7 @@ async fn take_from(
         return Err(error);
     }
     let owner = terms.owner.clone();
-    let staged = upload.finish(terms, measured).await?;
+    let staged = upload.finish(terms, measured, admission).await?;
     tracing::info!(
         resource_id = %staged.id, bytes = staged.bundle.size_bytes, namespace = owner.namespace(),
         kind = %owner.kind(), by = uploaded_by, claimed_user, peer = %address,
