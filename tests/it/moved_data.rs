@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_testing::process::Cloakroom;
 use cloakroom_testing::tls;
-use cloakroom_testing::wait::until;
 use reqwest::Client;
 use sqlx::ConnectOptions as _;
 use sqlx::sqlite::SqliteConnectOptions;
@@ -134,17 +133,4 @@ async fn a_program_that_reads_the_ledger_leaves_the_running_servers_log_alone() 
     server.kill();
     tickets.truncate(BUNDLES);
     world.assert_all_served(&world.serve(), &tickets).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_lock_file_that_was_removed_comes_back_and_is_locked() {
-    let world = World::new();
-    let server = world.serve();
-    let lock = world.data().join("lock");
-    std::fs::remove_file(&lock).unwrap();
-    until("a sweep has made the file again", async || {
-        std::fs::File::open(&lock).is_ok_and(|file| file.try_lock().is_err())
-    })
-    .await;
-    world.upload(&server).await.unwrap();
 }

@@ -3,9 +3,9 @@
 use std::fs::{DirBuilder, File, TryLockError};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use rustix::fs::{Access, AtFlags, OFlags};
+use rustix::fs::{Access, AtFlags};
 use rustix::io::Errno;
 
 use super::calls::Calls;
@@ -13,11 +13,7 @@ use super::permission::explained;
 use super::root::Root;
 use super::{DiskError, sync_folder};
 use crate::place::Place;
-use cloakroom_core::lock::lock;
 use cloakroom_core::resource::BlobKey;
-
-/// The name of the file that earlier versions lock.
-const LOCK: &str = "lock";
 
 /// The folder of uploads in flight.
 pub(super) const INCOMING: &str = "incoming";
@@ -36,8 +32,6 @@ pub(super) const RESERVE: &str = "reserve";
 pub struct DataDirectory {
     /// The folder is locked itself, because a file in it can be removed.
     root: Arc<Root>,
-    /// The file `lock`, because earlier versions lock only that file.
-    lock: Arc<Mutex<File>>,
     /// Those that the store keeps in it.
     folders: &'static [&'static str],
     place: Place,
@@ -59,16 +53,15 @@ impl DataDirectory {
         create_durably(path)?;
         refuse_network_file_system(path)?;
         let root = Root::new(lock_folder(path)?, path);
-        let lock = Arc::new(Mutex::new(lock_in(&root)?));
         for folder in folders {
             root.make_folder(Path::new(folder))?;
         }
-        root.sync_folder_of(Path::new(LOCK))?;
+        root.sync_folder_of(Path::new(LEDGER))?;
         may_write(&root)?;
         let place = Place::default();
         let watched = root.folder().try_clone().and_then(|handle| place.watch(path, handle));
         watched.map_err(|error| DiskError::io("look at", path, error))?;
-        Ok(Self { root: Arc::new(root), lock, folders, place, calls: Calls::default() })
+        Ok(Self { root: Arc::new(root), folders, place, calls: Calls::default() })
     }
 
     /// Returns the error that [`Self::open`] would return, as far as that can be known without a change to the disk.
@@ -90,11 +83,7 @@ impl DataDirectory {
         if !path.exists() {
             return Ok(());
         }
-        let root = Root::new(lock_folder(path)?, path);
-        if root.look_at(Path::new(LOCK))?.is_some() {
-            lock_in(&root)?;
-        }
-        may_write(&root)
+        may_write(&Root::new(lock_folder(path)?, path))
     }
 
     /// Where the directory was opened.
@@ -121,11 +110,8 @@ impl DataDirectory {
         &self.calls
     }
 
-    /// Makes the file `lock` and the folders of the store again if they were removed. A new `lock` is locked at once.
+    /// Makes the folders of the store again if they were removed.
     pub(super) fn make_again(&self) -> Result<(), DiskError> {
-        if self.root.look_at(Path::new(LOCK))?.is_none() {
-            *lock(&self.lock) = lock_in(&self.root)?;
-        }
         for folder in self.folders.iter().map(Path::new) {
             if !self.root.is_folder(folder) {
                 tracing::warn!(
@@ -194,20 +180,9 @@ pub(super) fn or_here(path: &Path) -> &Path {
 
 fn lock_folder(path: &Path) -> Result<File, DiskError> {
     let folder = File::open(path).map_err(|error| DiskError::io("open", path, error))?;
-    take_lock(folder, path, path)
-}
-
-fn lock_in(root: &Root) -> Result<File, DiskError> {
-    let name = Path::new(LOCK);
-    // A pipe would not open, and hold the start up.
-    let file = root.open(name, OFlags::CREATE | OFlags::WRONLY | OFlags::NONBLOCK, "open")?;
-    take_lock(file, &root.shown(name), root.path())
-}
-
-fn take_lock(file: File, path: &Path, directory: &Path) -> Result<File, DiskError> {
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(DiskError::Locked { path: directory.to_owned() }),
+    match folder.try_lock() {
+        Ok(()) => Ok(folder),
+        Err(TryLockError::WouldBlock) => Err(DiskError::Locked { path: path.to_owned() }),
         Err(TryLockError::Error(error)) => Err(DiskError::io("lock", path, error)),
     }
 }

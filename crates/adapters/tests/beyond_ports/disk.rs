@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use cloakroom_adapters::disk::{DataDirectory, DiskError, DiskStore};
+use cloakroom_adapters::disk::{DataDirectory, DiskStore};
 use cloakroom_core::client::Client;
 use cloakroom_core::resource::BlobKey;
 use cloakroom_storage::store::{BlobStore as _, DataFolder as _, LocalDisk as _, StoreError};
@@ -139,32 +139,22 @@ fn make_pipe(path: &Path) {
 }
 
 #[tokio::test]
-async fn a_pipe_in_the_place_of_the_reserve_or_the_lock_holds_nothing_up() {
+async fn a_pipe_in_the_place_of_the_reserve_holds_nothing_up() {
     let (store, folder) = the_disk();
     make_pipe(&folder.path().join("reserve"));
     assert!(matches!(store.maintain().await, Err(StoreError::Fault(_))));
-    make_pipe(&folder.path().join("lock"));
-    store.maintain().await.unwrap();
-    drop(store);
-    assert!(matches!(DataDirectory::open(folder.path()), Err(DiskError::Io { .. })));
 }
 
 #[tokio::test]
-async fn removed_folders_are_made_again_and_a_link_may_be_the_lock() {
+async fn removed_folders_are_made_again() {
     let folder = tempfile::tempdir().unwrap();
-    let elsewhere = folder.path().join("elsewhere");
-    std::fs::write(&elsewhere, "").unwrap();
     let path = folder.path().join("data");
-    std::fs::create_dir(&path).unwrap();
-    std::os::unix::fs::symlink(&elsewhere, path.join("lock")).unwrap();
     let store = &Arc::new(DiskStore::new(DataDirectory::open(&path).unwrap()));
     store.maintain().await.unwrap();
     for name in ["incoming", "bundles"] {
         std::fs::remove_dir(path.join(name)).unwrap();
     }
-    std::fs::remove_file(path.join("lock")).unwrap();
     store.maintain().await.unwrap();
-    assert!(std::fs::File::open(path.join("lock")).unwrap().try_lock().is_err(), "it is not locked");
     let key = new_key();
     commit(store, key, &[Bytes::from_static(b"jars")]).await;
     assert_eq!(content(store, key).await.unwrap(), "jars");

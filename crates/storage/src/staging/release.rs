@@ -138,7 +138,7 @@ impl Parts {
             Ok(is_marked) => decision.is(is_marked),
             // If the row does not say it now, it will have to say it to the next one who asks.
             Err(_) if self.settle(decision).await.unwrap_or(false) => {
-                self.finish_after_downloads(deletion.id)
+                self.finish_after_downloads(deletion.id);
             }
             Err(_) => {}
         }
