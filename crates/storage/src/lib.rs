@@ -3,6 +3,7 @@
 //! - [`store`]: the port for bundles' bytes
 //! - [`ledger`]: the port for the ownership table
 //! - [`ready`]: what is known of the ready resources without a query
+//! - [`log`]: the log of the ledger in a bucket
 //! - [`copies`]: copies of the ledger, away from its disk
 //! - [`stamp`]: the stamps by which a ledger and its store know each other
 //! - [`turns`]: whose work is done next
@@ -12,6 +13,7 @@
 
 pub mod copies;
 pub mod ledger;
+pub mod log;
 pub mod ready;
 mod replaced;
 mod staging;

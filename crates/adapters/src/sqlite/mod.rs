@@ -17,6 +17,8 @@ mod totals;
 mod uploads;
 mod writer;
 
+pub mod changes;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
