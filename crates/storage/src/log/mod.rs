@@ -5,6 +5,8 @@ mod group;
 #[cfg(test)]
 mod model;
 mod protocol;
+mod stamp;
 
 pub use group::{Columns, DamagedGroup, Group, RowChange, Value};
 pub use protocol::{Answer, Append, Position, Takeover, Trim};
+pub use stamp::{ForeignStamp, Waiting, WriterStamp, WriterState};
