@@ -7,7 +7,7 @@ use super::decide::needs_knowledge;
 use super::identity::{Identity, believed};
 use super::last_known::LastKnown;
 use super::{Decision, KeepReason, Kept, Policy, decide};
-use crate::owners::{Owners, Presence};
+use crate::owners::Owners;
 use cloakroom_core::lock::lock;
 use cloakroom_core::resource::{Life, Owner, ResourceId};
 use cloakroom_storage::Staging;
@@ -38,15 +38,6 @@ pub struct Judge {
     last_known: LastKnown,
 }
 
-/// What is known and decided about a resource at one moment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Judgement {
-    /// Whether its owner exists, by the watches.
-    pub presence: Presence,
-    /// What a sweep would do.
-    pub decision: Decision,
-}
-
 impl Judge {
     pub(super) fn new(
         staging: Staging,
@@ -59,28 +50,29 @@ impl Judge {
         Self { staging, owners, policy, withheld, identity, last_known }
     }
 
-    /// Judges one resource. Makes no call and no query.
-    pub fn judge(&self, id: ResourceId, owner: &Owner, life: &Life) -> Judgement {
+    /// What a sweep would do now. Makes no call and no query.
+    pub fn judge(&self, id: ResourceId, owner: &Owner, life: &Life) -> Decision {
         let presence = believed(self.owners.presence(owner), self.identity.doubt());
         let now = self.staging.readings();
         let known = self.last_known.knowledge(owner, presence, self.staging.clock().monotonic());
-        let decision = decide(life, known, &now, &self.policy);
-        let decision = match decision {
-            _ if self.staging.is_in_use(id) => kept(KeepReason::Downloading),
-            Decision::Delete(reason) if needs_knowledge(reason, presence) => {
-                self.withheld.why(id).map_or(decision, kept)
-            }
+        let in_use = self.staging.is_in_use(id).then_some(KeepReason::Downloading);
+        match decide(life, known, &now, &self.policy) {
+            Decision::Keep(kept) if let Some(why) = in_use => Decision::Keep(Kept { why, ..kept }),
             // No sweep has found the owner absent yet, so this is the earliest time of the deletion.
-            Decision::Keep(Kept { why: KeepReason::NotUsedYet, until: None }) => Decision::Keep(Kept {
-                why: KeepReason::NotUsedYet,
-                until: Some(life.lifetime.expiry_if_unused(life.created_at)),
-            }),
+            Decision::Keep(kept @ Kept { why: KeepReason::NotUsedYet, until })
+                if life.owner_history.absent_since.is_none() =>
+            {
+                let expiry = life.lifetime.expiry_if_unused(life.created_at);
+                Decision::Keep(Kept { until: until.into_iter().chain([expiry]).min(), ..kept })
+            }
+            // A sweep deletes by age even then.
+            decision @ Decision::Delete(reason) if reason.is_by_age() => decision,
+            Decision::Delete(_) if let Some(why) = in_use => Decision::Keep(Kept { why, until: None }),
+            decision @ Decision::Delete(reason) if needs_knowledge(reason, presence) => {
+                let withheld = self.withheld.why(id);
+                withheld.map_or(decision, |why| Decision::Keep(Kept { why, until: None }))
+            }
             decision => decision,
-        };
-        Judgement { presence, decision }
+        }
     }
-}
-
-fn kept(why: KeepReason) -> Decision {
-    Decision::Keep(Kept { why, until: None })
 }

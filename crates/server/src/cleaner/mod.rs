@@ -14,6 +14,6 @@ pub use decide::{Decision, Kept, Knowledge, Policy, decide};
 pub use downloads::Downloads;
 pub use guard::Released;
 pub use identity::{Accepted, ClusterCheck, ClusterState, Identity, NotAccepted};
-pub use judge::{Judge, Judgement};
+pub use judge::Judge;
 pub use run::{Cleaner, Ended, LastSweep, Stopped};
 pub use sweep::{SweepRequest, Sweeper, Swept};

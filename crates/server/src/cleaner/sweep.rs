@@ -57,6 +57,8 @@ pub struct Swept {
     pub forgotten: Forgotten,
     /// Whether so many bundles in a row could not be removed that it left the others to the next sweep.
     pub(super) has_given_up: bool,
+    /// How many owners were read.
+    pub(super) reads: usize,
     /// How many owners could not be read afresh.
     pub(super) failed_reads: usize,
     /// The resources that seem to have lost their owners and stay, each with the reason.
@@ -212,7 +214,7 @@ impl Sweeper {
         metrics.swept(outcome, began.elapsed(), self.staging.clock().now());
         if let Ok(swept) = &mut result {
             self.withheld.set(std::mem::take(&mut swept.withheld));
-            self.tell_of_failed_reads(swept.failed_reads);
+            self.tell_of_failed_reads(swept.reads, swept.failed_reads);
             let kept: Vec<_> = swept.kept.iter().map(|(why, count)| (why.as_str(), *count)).collect();
             metrics.kept(&kept);
             metrics.mass_deletion_held(swept.held.values().sum());
@@ -220,7 +222,11 @@ impl Sweeper {
         result
     }
 
-    fn tell_of_failed_reads(&mut self, failed: usize) {
+    fn tell_of_failed_reads(&mut self, reads: usize, failed: usize) {
+        // While the watches fail too, no owner seems to be gone, and none is read.
+        if reads == 0 {
+            return;
+        }
         let had = std::mem::replace(&mut self.had_failed_reads, failed > 0);
         if failed > 0 && !had {
             tracing::warn!(

@@ -409,9 +409,13 @@ async fn metadata_say_why_a_resource_is_kept_and_until_when() {
     let clock = &watched.app.clock;
     let ticket = watched.stage_demo().await;
     watched.until(&owner("app=demo"), Presence::Absent).await;
-    let unused = watched.metadata(&ticket).await;
-    assert_eq!(unused.kept_because.as_deref(), Some("not-used-yet"));
-    assert_eq!(unused.expires_at, Some(ticket.expires_at));
+    let limited = watched.app.put("&ttl=10h", "jars").send().await.unwrap();
+    let limited = watched.app.ticket(limited).await;
+    for ticket in [&ticket, &limited] {
+        let unused = watched.metadata(ticket).await;
+        assert_eq!(unused.kept_because.as_deref(), Some("not-used-yet"));
+        assert_eq!(unused.expires_at, Some(ticket.expires_at));
+    }
     watched.api.create_pod("demo", "driver", &DEMO);
     watched.until(&owner("app=demo"), Presence::Present).await;
     watched.fetch(&ticket).await;

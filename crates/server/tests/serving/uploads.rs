@@ -343,6 +343,19 @@ async fn a_deleted_resource_is_gone_with_reason_and_time_until_forgotten() {
 }
 
 #[tokio::test]
+async fn a_download_in_flight_hides_no_end_of_its_resource() {
+    let app = TestApp::start().await;
+    let ticket = app.ticket(app.put("&ttl=2h", vec![7; 30_000_000]).send().await.unwrap()).await;
+    let mut wire = Wire::connect(app.address).await;
+    wire.send(download_request(&ticket)).await;
+    wire.0.readable().await.unwrap();
+    let kept = metadata(&app, &ticket).await;
+    assert_eq!(kept["keptBecause"], "downloading");
+    assert_eq!(kept["expiresAt"], json!(ticket.created_at + Duration::from_hours(2)));
+    assert_eq!(wire.answer().await.body.len(), 30_000_000);
+}
+
+#[tokio::test]
 async fn a_download_in_flight_survives_the_delete() {
     let app = TestApp::start().await;
     let bundle: Vec<u8> = (0..30_000_000_u32).map(|at| (at % 253) as u8).collect();

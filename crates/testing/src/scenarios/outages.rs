@@ -114,7 +114,8 @@ pub async fn a_watch_that_expired_begins_anew(cluster: &dyn Cluster) {
 pub async fn an_owner_that_a_dead_watch_does_not_tell_of_keeps_its_resource(cluster: &dyn Cluster) {
     let cable = Cable::to(cluster.address());
     cluster.api(Account::Admin).create_namespace("dead-watch").await;
-    let served = ServedCluster::open_through(cluster, cable.address(), &["--unused-timeout", "3s"]);
+    // Its end asks for the owner. Until then the pod must be there, on a slow machine too.
+    let served = ServedCluster::open_through(cluster, cable.address(), &["--unused-timeout", "10s"]);
     let pod = Object::pod("dead-watch", "driver", APP);
     let ticket = served.stage(&pod).await;
     served.fetch(&ticket).await;

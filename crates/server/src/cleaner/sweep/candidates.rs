@@ -91,6 +91,7 @@ impl Sweeper {
                     Some(why) => swept.withhold(candidate.id, why),
                 }
             }
+            swept.reads += 1;
             swept.failed_reads += usize::from(presence == Presence::Unknown(Unknown::Failing));
         }
         let is_failing = swept.failed_reads >= MOST_FAILED_READS;

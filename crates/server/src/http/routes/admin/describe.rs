@@ -65,10 +65,7 @@ pub(super) fn staged(resource: &Resource) -> Option<StagedResource> {
 pub(super) fn details(resource: Resource, judge: &Judge, now: Timestamp) -> Option<ResourceDetails> {
     let (staged, state, history) = (staged(&resource)?, resource.state(), *resource.history()?);
     let arrived = resource.acknowledged().map(|ready| (ready.bundle.sha256, ready.arrival.file_name.clone()));
-    let decision = resource.into_ready().map(|ready| {
-        let judgement = judge.judge(ready.id, &ready.data.owner, &ready.life());
-        judgement.decision
-    });
+    let decision = resource.into_ready().map(|ready| judge.judge(ready.id, &ready.data.owner, &ready.life()));
     Some(ResourceDetails {
         now,
         resource: match decision {

@@ -133,6 +133,6 @@ async fn deleted_page(
 
 /// The decision of a sweep about this resource; `None` if the list does not have it.
 fn passes(state: &AppState, filter: &Filter, listed: &Listed) -> Option<Decision> {
-    let decision = || state.judge.judge(listed.id, &listed.owner, &listed.life).decision;
+    let decision = || state.judge.judge(listed.id, &listed.owner, &listed.life);
     filter.matches(listed).then(decision).filter(|decision| filter.has(decision))
 }

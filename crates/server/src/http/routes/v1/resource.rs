@@ -50,7 +50,7 @@ pub(super) async fn metadata(
 
 fn describe(resource: &Resource<Ready>, judge: &Judge) -> Metadata {
     let Ready { arrival, owner, bundle, history } = &resource.data;
-    let kept = match judge.judge(resource.id, owner, &resource.life()).decision {
+    let kept = match judge.judge(resource.id, owner, &resource.life()) {
         Decision::Keep(kept) => Some(kept),
         Decision::Delete(_) => None,
     };
