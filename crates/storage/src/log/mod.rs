@@ -2,11 +2,17 @@
 //! only a cache.
 
 mod group;
+mod heart;
 #[cfg(test)]
 mod model;
 mod protocol;
 mod stamp;
+mod store;
+mod takeover;
 
 pub use group::{Columns, DamagedGroup, Group, RowChange, Value};
+pub use heart::Heart;
 pub use protocol::{Answer, Append, Position, Takeover, Trim};
 pub use stamp::{ForeignStamp, Waiting, WriterStamp, WriterState};
+pub use store::{KeptCopy, LedgerFile, LogError, LogStore};
+pub use takeover::{Started, Starting, Timing};

@@ -6,6 +6,8 @@
 //! under the condition that it is still what was read. All other objects have names of their own. Their requests may be repeated,
 //! and may arrive late. No clock decides what is right: clocks only decide how long to wait before taking over.
 
+use std::fmt;
+
 /// A place in the log. The copy with the number 0 is the ledger with which an epoch begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position {
@@ -25,6 +27,13 @@ impl Position {
     #[must_use]
     pub fn next(self) -> Self {
         Self { number: self.number + 1, ..self }
+    }
+}
+
+/// As the log names its objects: `EPOCH/NUMBER`.
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.epoch, self.number)
     }
 }
 

@@ -1,0 +1,103 @@
+//! The beats of a server that writes: it replaces its stamp every few seconds, so that others see that it is there.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::{LogError, LogStore, WriterStamp, WriterState};
+use cloakroom_core::lock::lock;
+use cloakroom_core::text::chain;
+
+/// A server that has claimed an epoch.
+pub struct Heart {
+    store: Arc<dyn LogStore>,
+    epoch: u64,
+    /// The stamp that this server wrote last. Held while it is replaced.
+    stamp: tokio::sync::Mutex<WriterStamp>,
+    state: Mutex<WriterState>,
+    lost: CancellationToken,
+}
+
+impl Heart {
+    /// Begins to beat. The beats end with the second value.
+    pub fn begin(
+        store: Arc<dyn LogStore>,
+        claimed: WriterStamp,
+        interval: Duration,
+    ) -> (Arc<Self>, AbortOnDropHandle<()>) {
+        let heart = Arc::new(Self {
+            store,
+            epoch: claimed.epoch,
+            stamp: claimed.into(),
+            state: Mutex::new(claimed.state),
+            lost: CancellationToken::new(),
+        });
+        let beats = Arc::clone(&heart).beats(interval);
+        (heart, AbortOnDropHandle::new(tokio::spawn(beats)))
+    }
+
+    /// The epoch of this server.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Cancelled once another server has claimed a later epoch.
+    pub fn lost(&self) -> &CancellationToken {
+        &self.lost
+    }
+
+    /// What the beats say from now on.
+    pub fn say(&self, state: WriterState) {
+        *lock(&self.state) = state;
+    }
+
+    /// Reads the stamp. Returns its epoch; an absent one is an error, because no server removes it.
+    pub async fn seen(&self) -> Result<u64, LogError> {
+        let stamp = self.store.stamp().await?.ok_or_else(missing)?;
+        if stamp.epoch != self.epoch {
+            self.lost.cancel();
+        }
+        Ok(stamp.epoch)
+    }
+
+    /// Replaces the stamp by the next one. If another one is there, its epoch says whose it is: an answer may have been lost.
+    pub async fn beat(&self) -> Result<(), LogError> {
+        let mut stamp = self.stamp.lock().await;
+        let state = *lock(&self.state);
+        let next = stamp.next(state);
+        if self.store.replace_stamp(Some(*stamp), next).await? {
+            *stamp = next;
+            return Ok(());
+        }
+        let found = self.store.stamp().await?.ok_or_else(missing)?;
+        if found.epoch == self.epoch {
+            *stamp = found;
+        } else {
+            self.lost.cancel();
+        }
+        Ok(())
+    }
+
+    async fn beats(self: Arc<Self>, interval: Duration) {
+        let mut fails = false;
+        while !self.lost.is_cancelled() {
+            tokio::time::sleep(interval).await;
+            let failed = self.beat().await.err();
+            match &failed {
+                // A beat that fails ends nothing: the stamp is still this server's.
+                Some(error) if !fails => {
+                    tracing::warn!(error = %chain(error), "the stamp of the server could not be renewed; it is tried again");
+                }
+                None if fails => tracing::info!("the stamp of the server is renewed again"),
+                _ => {}
+            }
+            fails = failed.is_some();
+        }
+    }
+}
+
+fn missing() -> LogError {
+    crate::store::StoreError::Missing("the stamp of the server is missing".into()).into()
+}

@@ -1,0 +1,110 @@
+//! The ports of the log: the bucket, and the file that is made from what is in it.
+
+use std::path::Path;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use jiff::Timestamp;
+
+use super::{DamagedGroup, ForeignStamp, Group, Position, WriterStamp};
+use crate::ledger::LedgerError;
+use crate::stamp::Installation;
+use crate::store::StoreError;
+
+/// A bucket that has the ledger of its bundles. All objects but the stamp are written once, and always with the same bytes.
+#[async_trait]
+pub trait LogStore: Send + Sync {
+    /// The stamp; `None` if there is none.
+    async fn stamp(&self) -> Result<Option<WriterStamp>, LogError>;
+
+    /// Replaces the stamp `seen`. Returns `false`, and changes nothing, if there is another one.
+    async fn replace_stamp(&self, seen: Option<WriterStamp>, by: WriterStamp) -> Result<bool, LogError>;
+
+    /// Writes a group. It is durable when this returns; after an error it may arrive later.
+    async fn write_group(&self, at: Position, group: Bytes) -> Result<(), LogError>;
+
+    /// Reads a group; `None` if there is none.
+    async fn group(&self, at: Position) -> Result<Option<Bytes>, LogError>;
+
+    /// Removes all groups up to this one, and those of earlier epochs.
+    async fn remove_groups(&self, last: Position) -> Result<(), LogError>;
+
+    /// All copies, in the order of their places.
+    async fn copies(&self) -> Result<Vec<KeptCopy>, LogError>;
+
+    /// Keeps a copy of the file at `path`, with all groups up to `at`. The file must not change meanwhile.
+    async fn write_copy(&self, at: Position, path: &Path) -> Result<(), LogError>;
+
+    /// Writes a copy into a new file at `path`.
+    async fn read_copy(&self, at: Position, path: &Path) -> Result<(), LogError>;
+
+    /// Removes a copy. It succeeds if there is none.
+    async fn remove_copy(&self, at: Position) -> Result<(), LogError>;
+}
+
+/// A copy of the ledger in the bucket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeptCopy {
+    /// It has all groups up to this one.
+    pub at: Position,
+    /// When it was written, by the clock of the store.
+    pub written_at: Timestamp,
+}
+
+/// The file of a ledger that no process has open.
+#[async_trait]
+pub trait LedgerFile: Send + Sync {
+    /// Where it is.
+    fn path(&self) -> &Path;
+
+    /// Removes it, so that a new ledger begins.
+    async fn clear(&self) -> Result<(), LedgerError>;
+
+    /// Makes the changes of a group to it.
+    async fn apply(&self, group: Group) -> Result<(), LedgerError>;
+
+    /// Brings it to the form of this version, and notes that its log goes on behind `start`.
+    async fn finish(&self, start: Position) -> Result<(), LedgerError>;
+}
+
+/// The log cannot be used, or read.
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    /// The store could not do what it was asked.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The stamp is not of this version.
+    #[error("{place}: {stamp}")]
+    Stamp {
+        /// The object.
+        place: String,
+        /// What it is.
+        stamp: ForeignStamp,
+    },
+    /// A group is not whole.
+    #[error("the group {at} of the log cannot be used: {damage}")]
+    Damaged {
+        /// Its place.
+        at: Position,
+        /// What is wrong with it.
+        damage: DamagedGroup,
+    },
+    /// A group says that it belongs elsewhere.
+    #[error("the group {at} of the log cannot be used: it says that it is {says}, of the installation {of}")]
+    Misplaced {
+        /// Its place.
+        at: Position,
+        /// The place that it names.
+        says: Position,
+        /// The installation that it names.
+        of: Installation,
+    },
+    /// A group is missing, and a later one is there.
+    #[error(
+        "the group {0} of the log is missing, and the next one is there: put it back, or go back to a copy of the ledger"
+    )]
+    Gap(Position),
+    /// The file that is made from the log cannot be written.
+    #[error("the ledger cannot be made from the log")]
+    Ledger(#[from] LedgerError),
+}

@@ -1,0 +1,292 @@
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use jiff::Timestamp;
+use tokio::sync::Notify;
+use tokio::time::timeout;
+
+use super::*;
+use crate::ledger::LedgerError;
+use crate::log::{Columns, KeptCopy, RowChange, WriterState};
+use cloakroom_core::lock::lock;
+
+/// Longer than any step takes.
+const BOUND: Duration = Duration::from_secs(20);
+
+#[derive(Default)]
+struct Objects {
+    stamp: Option<WriterStamp>,
+    groups: BTreeMap<Position, Bytes>,
+    copies: BTreeMap<Position, Vec<u8>>,
+}
+
+/// A bucket in memory.
+#[derive(Default)]
+struct Memory(Mutex<Objects>);
+
+#[async_trait]
+impl LogStore for Memory {
+    async fn stamp(&self) -> Result<Option<WriterStamp>, LogError> {
+        Ok(lock(&self.0).stamp)
+    }
+
+    async fn replace_stamp(&self, seen: Option<WriterStamp>, by: WriterStamp) -> Result<bool, LogError> {
+        let mut objects = lock(&self.0);
+        let is_same = objects.stamp == seen;
+        if is_same {
+            objects.stamp = Some(by);
+        }
+        Ok(is_same)
+    }
+
+    async fn write_group(&self, at: Position, group: Bytes) -> Result<(), LogError> {
+        lock(&self.0).groups.insert(at, group);
+        Ok(())
+    }
+
+    async fn group(&self, at: Position) -> Result<Option<Bytes>, LogError> {
+        Ok(lock(&self.0).groups.get(&at).cloned())
+    }
+
+    async fn remove_groups(&self, last: Position) -> Result<(), LogError> {
+        lock(&self.0).groups.retain(|at, _| *at > last);
+        Ok(())
+    }
+
+    async fn copies(&self) -> Result<Vec<KeptCopy>, LogError> {
+        let copy = |at: &Position| KeptCopy { at: *at, written_at: Timestamp::UNIX_EPOCH };
+        Ok(lock(&self.0).copies.keys().map(copy).collect())
+    }
+
+    async fn write_copy(&self, at: Position, path: &Path) -> Result<(), LogError> {
+        lock(&self.0).copies.insert(at, std::fs::read(path).unwrap());
+        Ok(())
+    }
+
+    async fn read_copy(&self, at: Position, path: &Path) -> Result<(), LogError> {
+        std::fs::write(path, &lock(&self.0).copies[&at]).unwrap();
+        Ok(())
+    }
+
+    async fn remove_copy(&self, at: Position) -> Result<(), LogError> {
+        lock(&self.0).copies.remove(&at);
+        Ok(())
+    }
+}
+
+/// A file with a line for each change.
+struct Lines(PathBuf);
+
+impl Lines {
+    fn text(&self) -> String {
+        std::fs::read_to_string(&self.0).unwrap_or_default()
+    }
+
+    fn add(&self, line: &str) {
+        std::fs::write(&self.0, self.text() + line + "\n").unwrap();
+    }
+}
+
+#[async_trait]
+impl LedgerFile for Lines {
+    fn path(&self) -> &Path {
+        &self.0
+    }
+
+    async fn clear(&self) -> Result<(), LedgerError> {
+        drop(std::fs::remove_file(&self.0));
+        Ok(())
+    }
+
+    async fn apply(&self, group: Group) -> Result<(), LedgerError> {
+        group.changes.iter().for_each(|change| self.add(&change.table));
+        Ok(())
+    }
+
+    async fn finish(&self, start: Position) -> Result<(), LedgerError> {
+        self.add(&format!("start {start}"));
+        Ok(())
+    }
+}
+
+struct Server {
+    folder: tempfile::TempDir,
+    store: Arc<Memory>,
+}
+
+impl Server {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap(), store: Arc::default() }
+    }
+
+    /// Another one with the same bucket.
+    fn beside(&self) -> Self {
+        Self { folder: tempfile::tempdir().unwrap(), store: Arc::clone(&self.store) }
+    }
+
+    fn file(&self) -> Lines {
+        Lines(self.folder.path().join("ledger"))
+    }
+
+    fn add_group(&self, at: Position, table: &str) {
+        let changes = vec![RowChange { table: table.into(), key: Columns::new(), row: None }];
+        let group = Group { installation: installation(), at, form: 1, changes };
+        lock(&self.store.0).groups.insert(at, group.encode().unwrap().into());
+    }
+
+    fn set_stamp(&self, epoch: u64, state: WriterState) {
+        let stamp = WriterStamp { installation: installation(), epoch, beat: 3, state };
+        lock(&self.store.0).stamp = Some(stamp);
+    }
+
+    async fn starts_after(&self, patience: Duration, waits: &Notify) -> Result<Started, LogError> {
+        let timing = Timing { patience, look: Duration::from_millis(5), beat: Duration::from_millis(5) };
+        let (file, tell) = (self.file(), |_, _| waits.notify_one());
+        let store = Arc::clone(&self.store) as _;
+        let starting = Starting { store, file: &file, timing, installation: installation(), tell: &tell };
+        timeout(BOUND, starting.run()).await.unwrap()
+    }
+
+    async fn starts(&self) -> Result<Started, LogError> {
+        self.starts_after(BOUND, &Notify::new()).await
+    }
+}
+
+fn installation() -> Installation {
+    "00000000000000ab".parse().unwrap()
+}
+
+fn at(epoch: u64, number: u64) -> Position {
+    Position { epoch, number }
+}
+
+#[tokio::test]
+async fn the_first_server_begins_a_new_ledger() {
+    let server = Server::new();
+    let started = server.starts().await.unwrap();
+    assert_eq!(started.start, at(1, 0));
+    assert_eq!(server.file().text(), "start 1/0\n");
+    assert_eq!(lock(&server.store.0).copies, BTreeMap::from([(at(1, 0), b"start 1/0\n".to_vec())]));
+}
+
+#[tokio::test]
+async fn the_next_server_has_the_newest_copy_and_the_log_behind_it() {
+    let server = Server::new();
+    server.set_stamp(2, WriterState::Stopped);
+    for (place, text) in
+        [(at(1, 9), "older\n"), (at(2, 0), "old\n"), (at(2, 2), "a\nb\n"), (at(7, 0), "later\n")]
+    {
+        lock(&server.store.0).copies.insert(place, text.into());
+    }
+    for (place, table) in [(at(2, 2), "b"), (at(2, 3), "c"), (at(2, 4), "d"), (at(1, 10), "x")] {
+        server.add_group(place, table);
+    }
+    let started = server.starts().await.unwrap();
+    assert_eq!(started.start, at(3, 0));
+    assert_eq!(server.file().text(), "a\nb\nc\nd\nstart 3/0\n");
+}
+
+#[tokio::test]
+async fn a_log_that_is_not_whole_is_refused_and_its_group_is_named() {
+    let damaged = |server: &Server| {
+        server.add_group(at(1, 1), "a");
+        let whole = lock(&server.store.0).groups[&at(1, 1)].clone();
+        lock(&server.store.0).groups.insert(at(1, 1), whole.slice(..whole.len() / 2));
+    };
+    let misplaced = |server: &Server| {
+        server.add_group(at(1, 2), "a");
+        let other = lock(&server.store.0).groups.remove(&at(1, 2)).unwrap();
+        lock(&server.store.0).groups.insert(at(1, 1), other);
+    };
+    let gap = |server: &Server| server.add_group(at(1, 2), "a");
+    for (spoil, says) in [
+        (
+            &damaged as &dyn Fn(&Server),
+            "the group 1/1 of the log cannot be used: its digest is not that of its content",
+        ),
+        (
+            &misplaced,
+            "the group 1/1 of the log cannot be used: it says that it is 1/2, of the installation 00000000000000ab",
+        ),
+        (&gap, "the group 1/1 of the log is missing, and the next one is there"),
+    ] {
+        let server = Server::new();
+        server.set_stamp(1, WriterState::Stopped);
+        lock(&server.store.0).copies.insert(at(1, 0), Vec::new());
+        spoil(&server);
+        let refused = server.starts().await.err().unwrap().to_string();
+        assert!(refused.starts_with(says), "{refused}");
+        assert!(!lock(&server.store.0).copies.contains_key(&at(2, 0)), "{says}");
+    }
+}
+
+#[tokio::test]
+async fn a_second_server_waits_until_the_first_one_says_that_it_has_stopped() {
+    let first = Server::new();
+    let (heart, _beats) = first.starts().await.unwrap().heart;
+    let (second, waits) = (first.beside(), Notify::new());
+    let (started, ()) = tokio::join!(second.starts_after(BOUND * 2, &waits), async {
+        waits.notified().await;
+        heart.say(WriterState::Stopped);
+        heart.beat().await.unwrap();
+    });
+    assert_eq!(started.unwrap().start, at(2, 0));
+    assert_eq!(second.file().text(), "start 1/0\nstart 2/0\n");
+}
+
+#[tokio::test]
+async fn a_second_server_takes_over_when_the_first_one_beats_no_more() {
+    let first = Server::new();
+    let (heart, beats) = first.starts().await.unwrap().heart;
+    let (second, waits) = (first.beside(), Notify::new());
+    let (started, ()) = tokio::join!(second.starts_after(Duration::from_millis(50), &waits), async {
+        waits.notified().await;
+        drop(beats);
+    });
+    assert_eq!(started.unwrap().start, at(2, 0));
+    // The first one wakes up.
+    assert_eq!(heart.seen().await.unwrap(), 2);
+    assert!(heart.lost().is_cancelled());
+}
+
+#[tokio::test]
+async fn of_two_servers_that_claim_at_once_one_waits_for_the_other() {
+    let first = Server::new();
+    first.set_stamp(4, WriterState::Yields);
+    let second = first.beside();
+    let (one, other) = (first.starts(), second.starts());
+    let (mut one, mut other) = (std::pin::pin!(one), std::pin::pin!(other));
+    let (winner, rest) = tokio::select! {
+        started = &mut one => (started.unwrap(), &mut other),
+        started = &mut other => (started.unwrap(), &mut one),
+    };
+    assert_eq!(winner.start, at(5, 0));
+    let (heart, _beats) = winner.heart;
+    heart.say(WriterState::Yields);
+    heart.beat().await.unwrap();
+    assert_eq!(rest.await.unwrap().start, at(6, 0));
+    heart.beat().await.unwrap();
+    assert!(heart.lost().is_cancelled());
+}
+
+#[tokio::test]
+async fn a_beat_whose_answer_was_lost_is_known_again() {
+    let server = Server::new();
+    let started = server.starts().await.unwrap();
+    let (heart, beats) = started.heart;
+    drop(beats);
+    let written = lock(&server.store.0).stamp.unwrap();
+    lock(&server.store.0).stamp = Some(written.next(WriterState::Serves));
+    heart.beat().await.unwrap();
+    heart.beat().await.unwrap();
+    assert_eq!(heart.seen().await.unwrap(), 1);
+    assert!(!heart.lost().is_cancelled());
+    assert_eq!(lock(&server.store.0).stamp.unwrap().beat, written.beat + 2);
+    lock(&server.store.0).stamp = None;
+    assert!(heart.seen().await.is_err(), "no other server has removed it");
+    assert!(heart.beat().await.is_err());
+    assert!(!heart.lost().is_cancelled());
+}
