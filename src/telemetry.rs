@@ -21,7 +21,7 @@ const QUIET: [&str; 3] = ["kube_client", "kube_runtime", "object_store"];
 
 /// Names of rooms in log filters, with their module paths. So a user's filter stays valid when a room moves to another
 /// crate.
-const ROOMS: [(&str, &str); 16] = [
+const ROOMS: [(&str, &str); 17] = [
     ("cloakroom::bucket", "cloakroom_adapters::bucket"),
     ("cloakroom::bundle", "cloakroom_transfer::bundle"),
     ("cloakroom::cleaner", "cloakroom_server::cleaner"),
@@ -29,6 +29,7 @@ const ROOMS: [(&str, &str); 16] = [
     ("cloakroom::fetch", "cloakroom_transfer::fetch"),
     ("cloakroom::kubernetes", "cloakroom_cluster"),
     ("cloakroom::ledger", "cloakroom_adapters::sqlite"),
+    ("cloakroom::log", "cloakroom_storage::log"),
     ("cloakroom::outbound", "cloakroom_outbound"),
     ("cloakroom::owners", "cloakroom_server::owners"),
     ("cloakroom::place", "cloakroom_adapters::place"),
