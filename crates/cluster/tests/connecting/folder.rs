@@ -48,7 +48,7 @@ impl CredentialFolder {
 
     /// A server over plain HTTP on this machine, without credentials.
     pub fn in_clear(&self, server: &Scripted) -> Access {
-        nobody(&server.url())
+        without_credentials(&server.url())
     }
 
     /// Access with these credentials, which the service account fills in.
@@ -68,7 +68,7 @@ impl CredentialFolder {
 }
 
 /// Access without credentials.
-pub fn nobody(url: &str) -> Access {
+pub fn without_credentials(url: &str) -> Access {
     properties(url, Credentials::default(), None)
 }
 

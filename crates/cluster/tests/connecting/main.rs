@@ -14,7 +14,9 @@ use std::path::Path;
 use cloakroom_cluster::{Access, ApiFailure, ApiServer, ConnectError, Credentials, Timeouts};
 use cloakroom_testing::scripted::{Reply, Scripted, closed_port};
 use cloakroom_testing::tls::server_config;
-use folder::{CredentialFolder, answer, ca, certificate, nobody, quick, token, token_file, version};
+use folder::{
+    CredentialFolder, answer, ca, certificate, quick, token, token_file, version, without_credentials,
+};
 
 fn refused(access: &Access) -> String {
     cloakroom_core::text::chain(&ApiServer::connect(access).unwrap_err())
@@ -47,7 +49,7 @@ async fn what_the_other_end_speaks_and_shows_is_told_in_words() {
     let plain = Scripted::start(|_, _| answer(200, "{}").into()).await;
     let no_tls = told(&plain.url().replace("http:", "https:"), &pem.ca).await;
     assert!(no_tls.to_string().contains("does not speak TLS; perhaps http"), "{no_tls}");
-    let over_http = nobody(&tls.url().replace("https:", "http:"));
+    let over_http = without_credentials(&tls.url().replace("https:", "http:"));
     let over_http = ApiServer::connect_with(&over_http, quick()).unwrap();
     let no_http = version(&over_http).await.unwrap_err();
     assert!(no_http.to_string().contains("does not speak HTTP (perhaps it speaks TLS: https)"), "{no_http}");
@@ -95,7 +97,7 @@ async fn explicit_credentials_win_over_the_service_account() {
     assert_eq!(of_file.as_deref(), Some("Bearer of-the-file"));
     let given = shown(with(token("given-in-clear"))).await;
     assert_eq!(given.as_deref(), Some("Bearer given-in-clear"));
-    assert_eq!(shown(nobody(&server.url())).await, None);
+    assert_eq!(shown(without_credentials(&server.url())).await, None);
     let pem = folder.certificate("client");
     let of_certificate = shown(with(certificate(pem.cert, pem.key))).await;
     assert_eq!(of_certificate, None, "a client certificate is a credential of its own");
@@ -119,7 +121,7 @@ async fn a_credential_never_travels_in_clear() {
         assert!(said.contains("http://192.0.2.1:8080") && said.contains(setting), "{said}");
         assert!(!said.contains("s3cret-s3cret") && !said.contains("of-the-account"), "{said}");
     }
-    ApiServer::connect(&nobody(&url)).unwrap();
+    ApiServer::connect(&without_credentials(&url)).unwrap();
 }
 
 #[tokio::test]

@@ -1,5 +1,5 @@
-//! What one object of the log has: the rows that a transaction has changed, as text that an admin can read. The first line is a
-//! header, each line after it has one row, and the last one has the digest of all before it.
+//! One object of the log: the rows that a transaction has changed, as text that an admin can read. The first line is a header,
+//! each line after it has one row, and the last line has the digest of all lines before it.
 
 use std::collections::BTreeMap;
 use std::str::FromStr as _;

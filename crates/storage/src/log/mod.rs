@@ -2,7 +2,7 @@
 //! only a cache.
 
 mod group;
-mod heart;
+mod heartbeat;
 #[cfg(test)]
 mod model;
 mod protocol;
@@ -11,7 +11,7 @@ mod store;
 mod takeover;
 
 pub use group::{Columns, DamagedGroup, Group, RowChange, Value};
-pub use heart::Heart;
+pub use heartbeat::Heartbeat;
 pub use protocol::{Answer, Append, Position, Takeover, Trim};
 pub use stamp::{ForeignStamp, Waiting, WriterStamp, WriterState};
 pub use store::{KeptCopy, LedgerFile, LogError, LogStore};

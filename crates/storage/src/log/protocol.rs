@@ -1,6 +1,6 @@
 //! The order in which a server uses the bucket, so that nothing that one server acknowledged is lost when another one takes over.
-//! Three small machines say what comes next: whoever drives one does what it names, and tells it the answer. The server and the
-//! model (`model.rs`) drive the same ones.
+//! There are three small machines. Each names the next request; its caller makes the request, and tells it the answer. The model
+//! (`model.rs`) tries the same machines.
 //!
 //! One small object, the stamp, names the epoch of the server that writes. It is the only object that is ever replaced, and only
 //! under the condition that it is still what was read. All other objects have names of their own. Their requests may be repeated,

@@ -81,6 +81,11 @@ pub enum LogError {
         /// What it is.
         stamp: ForeignStamp,
     },
+    /// There is no stamp, although there is a copy of a ledger.
+    #[error(
+        "the stamp of the bucket is missing, and the copy {0} of a ledger is there: put the stamp back, because without it two          servers could write"
+    )]
+    NoStamp(Position),
     /// A group is not whole.
     #[error("the group {at} of the log cannot be used: {damage}")]
     Damaged {

@@ -7,7 +7,9 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{Answer, Group, Heart, LedgerFile, LogError, LogStore, Position, Takeover, Waiting, WriterStamp};
+use super::{
+    Answer, Group, Heartbeat, LedgerFile, LogError, LogStore, Position, Takeover, Waiting, WriterStamp,
+};
 use crate::stamp::Installation;
 
 /// The times of a start, and of the beats behind it.
@@ -42,7 +44,7 @@ pub struct Started {
     /// The installation of the bucket.
     pub installation: Installation,
     /// The beats. They end when the handle is dropped.
-    pub heart: (Arc<Heart>, AbortOnDropHandle<()>),
+    pub heartbeat: (Arc<Heartbeat>, AbortOnDropHandle<()>),
 }
 
 impl Starting<'_> {
@@ -58,16 +60,22 @@ impl Starting<'_> {
     /// Takes over, unless another server is faster.
     async fn attempt(&self) -> Result<Option<Started>, LogError> {
         let stamp = self.wait().await?;
+        if stamp.is_none()
+            && let Some(copy) = self.store.copies().await?.last()
+        {
+            return Err(LogError::NoStamp(copy.at));
+        }
         let mut step = Takeover::Look.answered(Answer::Stamp(stamp.map_or(0, |stamp| stamp.epoch)));
         let claimed = WriterStamp::claim(stamp, self.installation);
-        let mut heart = None;
+        let mut heartbeat = None;
         loop {
             let answer = match step {
                 Takeover::Look | Takeover::Lost => return Ok(None),
                 Takeover::Claim { .. } => {
                     let is_replaced = self.store.replace_stamp(stamp, claimed).await?;
                     if is_replaced {
-                        heart = Some(Heart::begin(Arc::clone(&self.store), claimed, self.timing.beat));
+                        heartbeat =
+                            Some(Heartbeat::begin(Arc::clone(&self.store), claimed, self.timing.beat));
                     }
                     Answer::Replaced(is_replaced)
                 }
@@ -84,7 +92,7 @@ impl Starting<'_> {
                 }
                 Takeover::Serve { epoch } => {
                     let (start, installation) = (Position::start(epoch), claimed.installation);
-                    return Ok(heart.map(|heart| Started { start, installation, heart }));
+                    return Ok(heartbeat.map(|heartbeat| Started { start, installation, heartbeat }));
                 }
             };
             step = step.answered(answer);

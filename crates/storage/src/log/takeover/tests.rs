@@ -224,14 +224,24 @@ async fn a_log_that_is_not_whole_is_refused_and_its_group_is_named() {
 }
 
 #[tokio::test]
+async fn a_ledger_whose_stamp_is_missing_is_not_begun_anew() {
+    let server = Server::new();
+    drop(server.starts().await.unwrap().heartbeat);
+    lock(&server.store.0).stamp = None;
+    let refused = server.starts().await.err().unwrap().to_string();
+    assert!(refused.starts_with("the stamp of the bucket is missing, and the copy 1/0"), "{refused}");
+    assert_eq!(lock(&server.store.0).copies[&at(1, 0)], b"start 1/0\n");
+}
+
+#[tokio::test]
 async fn a_second_server_waits_until_the_first_one_says_that_it_has_stopped() {
     let first = Server::new();
-    let (heart, _beats) = first.starts().await.unwrap().heart;
+    let (heartbeat, _beats) = first.starts().await.unwrap().heartbeat;
     let (second, waits) = (first.beside(), Notify::new());
     let (started, ()) = tokio::join!(second.starts_after(BOUND * 2, &waits), async {
         waits.notified().await;
-        heart.say(WriterState::Stopped);
-        heart.beat().await.unwrap();
+        heartbeat.say(WriterState::Stopped);
+        heartbeat.beat().await.unwrap();
     });
     assert_eq!(started.unwrap().start, at(2, 0));
     assert_eq!(second.file().text(), "start 1/0\nstart 2/0\n");
@@ -240,7 +250,7 @@ async fn a_second_server_waits_until_the_first_one_says_that_it_has_stopped() {
 #[tokio::test]
 async fn a_second_server_takes_over_when_the_first_one_beats_no_more() {
     let first = Server::new();
-    let (heart, beats) = first.starts().await.unwrap().heart;
+    let (heartbeat, beats) = first.starts().await.unwrap().heartbeat;
     let (second, waits) = (first.beside(), Notify::new());
     let (started, ()) = tokio::join!(second.starts_after(Duration::from_millis(50), &waits), async {
         waits.notified().await;
@@ -248,8 +258,8 @@ async fn a_second_server_takes_over_when_the_first_one_beats_no_more() {
     });
     assert_eq!(started.unwrap().start, at(2, 0));
     // The first one wakes up.
-    assert_eq!(heart.seen().await.unwrap(), 2);
-    assert!(heart.lost().is_cancelled());
+    assert_eq!(heartbeat.seen().await.unwrap(), 2);
+    assert!(heartbeat.lost().is_cancelled());
 }
 
 #[tokio::test]
@@ -264,29 +274,29 @@ async fn of_two_servers_that_claim_at_once_one_waits_for_the_other() {
         started = &mut other => (started.unwrap(), &mut one),
     };
     assert_eq!(winner.start, at(5, 0));
-    let (heart, _beats) = winner.heart;
-    heart.say(WriterState::Yields);
-    heart.beat().await.unwrap();
+    let (heartbeat, _beats) = winner.heartbeat;
+    heartbeat.say(WriterState::Yields);
+    heartbeat.beat().await.unwrap();
     assert_eq!(rest.await.unwrap().start, at(6, 0));
-    heart.beat().await.unwrap();
-    assert!(heart.lost().is_cancelled());
+    heartbeat.beat().await.unwrap();
+    assert!(heartbeat.lost().is_cancelled());
 }
 
 #[tokio::test]
 async fn a_beat_whose_answer_was_lost_is_known_again() {
     let server = Server::new();
     let started = server.starts().await.unwrap();
-    let (heart, beats) = started.heart;
+    let (heartbeat, beats) = started.heartbeat;
     drop(beats);
     let written = lock(&server.store.0).stamp.unwrap();
     lock(&server.store.0).stamp = Some(written.next(WriterState::Serves));
-    heart.beat().await.unwrap();
-    heart.beat().await.unwrap();
-    assert_eq!(heart.seen().await.unwrap(), 1);
-    assert!(!heart.lost().is_cancelled());
+    heartbeat.beat().await.unwrap();
+    heartbeat.beat().await.unwrap();
+    assert_eq!(heartbeat.seen().await.unwrap(), 1);
+    assert!(!heartbeat.lost().is_cancelled());
     assert_eq!(lock(&server.store.0).stamp.unwrap().beat, written.beat + 2);
     lock(&server.store.0).stamp = None;
-    assert!(heart.seen().await.is_err(), "no other server has removed it");
-    assert!(heart.beat().await.is_err());
-    assert!(!heart.lost().is_cancelled());
+    assert!(heartbeat.seen().await.is_err(), "no other server has removed it");
+    assert!(heartbeat.beat().await.is_err());
+    assert!(!heartbeat.lost().is_cancelled());
 }

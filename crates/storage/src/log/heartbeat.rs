@@ -11,7 +11,7 @@ use cloakroom_core::lock::lock;
 use cloakroom_core::text::chain;
 
 /// A server that has claimed an epoch.
-pub struct Heart {
+pub struct Heartbeat {
     store: Arc<dyn LogStore>,
     epoch: u64,
     /// The stamp that this server wrote last. Held while it is replaced.
@@ -20,22 +20,22 @@ pub struct Heart {
     lost: CancellationToken,
 }
 
-impl Heart {
+impl Heartbeat {
     /// Begins to beat. The beats end with the second value.
     pub fn begin(
         store: Arc<dyn LogStore>,
         claimed: WriterStamp,
         interval: Duration,
     ) -> (Arc<Self>, AbortOnDropHandle<()>) {
-        let heart = Arc::new(Self {
+        let heartbeat = Arc::new(Self {
             store,
             epoch: claimed.epoch,
             stamp: claimed.into(),
             state: Mutex::new(claimed.state),
             lost: CancellationToken::new(),
         });
-        let beats = Arc::clone(&heart).beats(interval);
-        (heart, AbortOnDropHandle::new(tokio::spawn(beats)))
+        let beats = Arc::clone(&heartbeat).beats(interval);
+        (heartbeat, AbortOnDropHandle::new(tokio::spawn(beats)))
     }
 
     /// The epoch of this server.
