@@ -2,8 +2,10 @@
 //! and what its callers drop holds nothing off.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use cloakroom_core::client::Client;
 use cloakroom_core::resource::{BlobKey, UploadHandle};
 use cloakroom_storage::{AccessError, Limits, Recovered, StraysGo, UploadError};
@@ -12,7 +14,7 @@ use cloakroom_testing::wait::until;
 
 use crate::support::app::Options;
 use crate::support::faults::{Fault, Side, Step};
-use crate::support::one_server::{BUNDLE, SIDES, SharedData, UNUSED_TIMEOUT, finish, read};
+use crate::support::one_server::{BUNDLE, SIDES, SharedData, UNUSED_TIMEOUT, finish, finish_admitted, read};
 
 /// Every step of an upload, before and after it, in both stores. Only the one that has handles notes them.
 fn upload_steps() -> impl Iterator<Item = (&'static Store, Step, Side)> {
@@ -267,9 +269,13 @@ async fn the_row_decides_about_downloads_after_a_deletion_with_unknown_end() {
                 match fault {
                     Fault::FailAfter => {
                         assert!(matches!(downloaded.err(), Some(AccessError::Gone { .. })), "{what}");
-                        // If the row says it at once, the deletion is finished at once, and otherwise by a sweep.
-                        server.recovers().await;
-                        until(&what, async || shared.blobs().await == 0).await;
+                        // If the row can be asked, the deletion is finished at once, and otherwise by a sweep.
+                        if asked.is_none() {
+                            until(&what, async || shared.blobs().await == 0).await;
+                        } else {
+                            assert_eq!(server.recovers().await.deletions, 1, "{what}");
+                        }
+                        assert_eq!(shared.blobs().await, 0, "{what}");
                     }
                     _ => assert_eq!(downloaded.unwrap(), BUNDLE, "{what}"),
                 }
@@ -338,6 +344,22 @@ async fn what_its_caller_drops_at_any_step_leaves_neither_bytes_nor_room() {
         until("its room is free", async || server.taken_resources().await == resources).await;
         assert_eq!(server.recovers().await, Recovered::default(), "{what}");
     }
+}
+
+#[tokio::test]
+async fn an_admission_lasts_as_long_as_an_upload_that_its_caller_drops() {
+    let (_shared, server) = SharedData::with_server(&DISK).await;
+    let mut upload = server.begins().await.unwrap().unwrap();
+    upload.write(Bytes::from_static(BUNDLE)).await.unwrap();
+    let stop = server.stopped_at(Step::LedgerComplete, Side::Before);
+    let admission = Arc::new(());
+    let upload = tokio::spawn(finish_admitted(upload, Arc::clone(&admission)));
+    stop.reached().await;
+    upload.abort();
+    assert!(upload.await.unwrap_err().is_cancelled());
+    assert_eq!(Arc::strong_count(&admission), 2, "the upload is not ready yet");
+    stop.go_on();
+    until("the upload has ended", async || Arc::strong_count(&admission) == 1).await;
 }
 
 #[tokio::test]

@@ -204,13 +204,17 @@ impl Server {
 }
 
 pub async fn finish(upload: Upload) -> Result<Staged, UploadError> {
+    finish_admitted(upload, ()).await
+}
+
+pub async fn finish_admitted(upload: Upload, admission: impl Send + 'static) -> Result<Staged, UploadError> {
     let labels = [("app".to_owned(), "demo".to_owned())];
     let terms = Terms {
         owner: Owner::new(OwnerKind::default(), "demo", labels, None).unwrap(),
         lifetime: Lifetime { unused_timeout: UNUSED_TIMEOUT, ttl: None },
         expected_sha256: None,
     };
-    upload.finish(terms, Metrics::new().upload(), ()).await
+    upload.finish(terms, Metrics::new().upload(), admission).await
 }
 
 /// Opens the whole of a bundle, as a GET does.
