@@ -3,11 +3,12 @@
 //!
 //! - [`stores`] and [`ledgers`] name the implementations, and how a test opens each of them. A new one is an entry
 //!   there.
-//! - [`store`] and [`ledger`] have the rules.
+//! - [`store`], [`log`] and [`ledger`] have the rules.
 #![expect(clippy::pedantic, clippy::unwrap_used, reason = "tests are read for what they check")]
 
 pub mod ledger;
 pub mod ledgers;
+pub mod log;
 mod memory;
 pub mod store;
 pub mod stores;
@@ -17,7 +18,7 @@ use futures_util::future::LocalBoxFuture;
 use libtest_mimic::Trial;
 
 use ledgers::LEDGERS;
-use stores::{CEPH, STORES};
+use stores::{BUCKETS, CEPH, STORES};
 
 /// A rule of a port, on the data of one implementation.
 pub struct Rule<D: 'static> {
@@ -64,5 +65,6 @@ pub fn trials() -> Vec<Trial> {
     let stores =
         STORES.into_iter().chain([&CEPH]).flat_map(|store| store.implementation.trials(store::RULES));
     let ledgers = LEDGERS.into_iter().flat_map(|ledger| ledger.trials(ledger::RULES.into_iter().flatten()));
-    stores.chain(ledgers).collect()
+    let logs = BUCKETS.into_iter().flat_map(|store| store.implementation.trials(log::RULES));
+    stores.chain(ledgers).chain(logs).collect()
 }

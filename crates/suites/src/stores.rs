@@ -11,6 +11,7 @@ use cloakroom_adapters::bucket::{BucketOptions, BucketStore, Location, Pool};
 use cloakroom_adapters::disk::{DataDirectory, DiskStore};
 use cloakroom_core::metrics::Metrics;
 use cloakroom_core::resource::BlobKey;
+use cloakroom_storage::log::LogStore;
 use cloakroom_storage::store::{BlobStore, LocalDisk as _, Storage};
 use cloakroom_testing::azurite::{self, Azurite};
 use cloakroom_testing::ceph::Ceph;
@@ -79,6 +80,9 @@ pub static MEMORY: Store = Store {
     is_disk: false,
 };
 
+/// The buckets.
+pub const BUCKETS: [&Store; 5] = [&S3, &CEPH, &AZURE, &GOOGLE, &HDFS];
+
 /// The stores that can be had on this machine. A message says which ones cannot.
 pub fn stores() -> impl Iterator<Item = &'static Store> {
     STORES.into_iter().filter(|store| {
@@ -117,6 +121,8 @@ impl Debug for Store {
 /// A store, as the rules see it.
 pub struct StoreData {
     pub storage: Storage,
+    /// Where the log of a ledger can be; `None` on a disk.
+    pub log: Option<Arc<dyn LogStore>>,
     /// Whether an upload exists in the store before it is committed. If not, there is nothing that an abort could end, and the upload
     /// can be committed afterwards.
     pub has_uploads: bool,
@@ -151,8 +157,8 @@ const KEYS: [(&str, &str); 2] = [("AWS_ACCESS_KEY_ID", ACCESS_KEY), ("AWS_SECRET
 async fn in_s3() -> StoreData {
     let gateway = Arc::new(S3Gateway::start().await);
     let options = BucketOptions { endpoint: Some(gateway.url()), ..BucketOptions::default() };
-    let storage = in_a_bucket(&format!("s3://{TEAM}/some/prefix"), options, &KEYS);
-    StoreData { storage, has_uploads: true, uncommitted: Arc::clone(&gateway) as _, _kept: Box::new(()) }
+    let store = in_a_bucket(&format!("s3://{TEAM}/some/prefix"), options, &KEYS);
+    in_store(store, true, gateway)
 }
 
 async fn in_ceph() -> StoreData {
@@ -160,9 +166,9 @@ async fn in_ceph() -> StoreData {
     let (ceph, number) = (Ceph::shared().await, NEXT.fetch_add(1, Ordering::Relaxed));
     let options = BucketOptions { endpoint: Some(ceph.url()), ..BucketOptions::default() };
     let prefix = format!("store-{number}");
-    let storage = in_a_bucket(&format!("s3://{TEAM}/{prefix}"), options, &KEYS);
+    let store = in_a_bucket(&format!("s3://{TEAM}/{prefix}"), options, &KEYS);
     let uncommitted = Arc::new(PrefixOfCeph(ceph, format!("{prefix}%2F")));
-    StoreData { storage, has_uploads: true, uncommitted, _kept: Box::new(()) }
+    in_store(store, true, uncommitted)
 }
 
 /// The objects of one store of many in one bucket. The prefix is as in a query.
@@ -184,8 +190,8 @@ async fn in_azure() -> StoreData {
         ..BucketOptions::default()
     };
     let location = format!("az://{}/store-{number}", azurite::CONTAINER);
-    let storage = in_a_bucket(&location, options, &[("AZURE_STORAGE_KEY", azurite::KEY)]);
-    StoreData { storage, has_uploads: false, uncommitted: Arc::new(LeftToTheStore), _kept: Box::new(()) }
+    let store = in_a_bucket(&location, options, &[("AZURE_STORAGE_KEY", azurite::KEY)]);
+    in_store(store, false, Arc::new(LeftToTheStore))
 }
 
 async fn in_google() -> StoreData {
@@ -194,7 +200,7 @@ async fn in_google() -> StoreData {
     let variables = variables.each_ref().map(|(name, path)| (*name, path.to_str().unwrap()));
     let options = BucketOptions { endpoint: Some(storage.url()), ..BucketOptions::default() };
     let store = in_a_bucket(&format!("gs://{}/some/prefix", google_storage::BUCKET), options, &variables);
-    StoreData { storage: store, has_uploads: true, uncommitted: storage, _kept: Box::new(()) }
+    in_store(store, true, storage)
 }
 
 async fn in_hdfs() -> StoreData {
@@ -202,9 +208,9 @@ async fn in_hdfs() -> StoreData {
     let (hdfs, number) = (Hdfs::shared(), NEXT.fetch_add(1, Ordering::Relaxed));
     let options = BucketOptions { user: Some(hdfs::USER.to_owned()), ..BucketOptions::default() };
     let folder = format!("{}/store-{number}", hdfs::TEAM);
-    let storage = in_a_bucket(&format!("webhdfs://{}/{folder}", hdfs.namenode()), options, &[]);
+    let store = in_a_bucket(&format!("webhdfs://{}/{folder}", hdfs.namenode()), options, &[]);
     let uncommitted = Arc::new(FolderOfHdfs(hdfs, format!("{folder}/incoming")));
-    StoreData { storage, has_uploads: true, uncommitted, _kept: Box::new(()) }
+    in_store(store, true, uncommitted)
 }
 
 /// Where the files of HDFS are that are not whole.
@@ -218,7 +224,13 @@ impl Uncommitted for FolderOfHdfs {
     }
 }
 
-fn in_a_bucket(location: &str, options: BucketOptions, variables: &[(&str, &str)]) -> Storage {
+fn in_store(store: Arc<BucketStore>, has_uploads: bool, uncommitted: Arc<dyn Uncommitted>) -> StoreData {
+    let log = Some(Arc::clone(&store) as _);
+    let storage = Storage::elsewhere(store, None);
+    StoreData { storage, log, has_uploads, uncommitted, _kept: Box::new(()) }
+}
+
+fn in_a_bucket(location: &str, options: BucketOptions, variables: &[(&str, &str)]) -> Arc<BucketStore> {
     let options = BucketOptions { allows_http: true, ..options };
     let variables = |name: &str| {
         let found = variables.iter().find(|(variable, _)| *variable == name);
@@ -227,7 +239,7 @@ fn in_a_bucket(location: &str, options: BucketOptions, variables: &[(&str, &str)
     let location = Location::parse(location).unwrap();
     let (pool, largest) = (Pool::new(128 << 20), 1 << 30);
     let store = BucketStore::new(location, &options, &variables, pool, largest, &Metrics::new());
-    Storage::elsewhere(Arc::new(store.unwrap()), None)
+    Arc::new(store.unwrap())
 }
 
 /// For a store where no upload can be aborted. It removes the parts by itself after some days.
@@ -263,6 +275,7 @@ async fn on_disk() -> StoreData {
     let store = Arc::new(DiskStore::new(DataDirectory::open(folder.path()).unwrap()));
     StoreData {
         storage: Storage::on_disk(Arc::clone(&store)),
+        log: None,
         has_uploads: true,
         uncommitted: store,
         _kept: Box::new(folder),
@@ -279,7 +292,7 @@ impl Uncommitted for DiskStore {
 async fn in_memory() -> StoreData {
     let store = MemoryStore::default();
     let storage = Storage::elsewhere(Arc::new(store.clone()), None);
-    StoreData { storage, has_uploads: true, uncommitted: Arc::new(store), _kept: Box::new(()) }
+    StoreData { storage, log: None, has_uploads: true, uncommitted: Arc::new(store), _kept: Box::new(()) }
 }
 
 #[async_trait(?Send)]

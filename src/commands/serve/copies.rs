@@ -2,8 +2,7 @@
 //! that has lost its data directory begins again.
 
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -251,8 +250,7 @@ pub async fn restore(bucket: &Bucket, which: RestoreChoice, path: &Path) -> anyh
     };
     let part = part_of(path);
     remove(&part)?;
-    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&part)?;
-    store.read_copy(name, file).await?;
+    store.read_copy(name, &part).await?;
     SqliteLedger::check_copy(&part).await.with_context(|| format!("the copy {name} cannot be used"))?;
     fs::rename(&part, path)?;
     File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()?;

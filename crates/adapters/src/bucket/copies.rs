@@ -1,8 +1,10 @@
 //! Copies of the ledger, beside the blobs.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path as FilePath;
+use std::sync::Arc;
 
 use cloakroom_core::client::Client;
 use cloakroom_storage::copies::CopyName;
@@ -10,6 +12,7 @@ use cloakroom_storage::store::{Begun, BlobWriter, StoreError};
 use futures_util::TryStreamExt as _;
 use object_store::path::Path;
 
+use super::calls::Bucket;
 use super::{BucketStore, download, listing, upload};
 
 /// How much of the file is read at a time.
@@ -18,20 +21,7 @@ const PIECE_BYTES: usize = 1 << 20;
 impl BucketStore {
     /// Keeps a copy of `file`, which must not change meanwhile.
     pub async fn keep_copy(&self, name: CopyName, file: &FilePath) -> Result<(), StoreError> {
-        let path = file.to_owned();
-        let open = move || {
-            let file = File::open(path)?;
-            file.metadata().map(|facts| (file, facts.len()))
-        };
-        let (file, length) = on_disk(open).await?;
-        let Begun { writer, handle } =
-            upload::begin(&self.0, self.copy(name), Some(length), &Client::Server).await?;
-        let kept = write(writer, file).await;
-        if kept.is_err() {
-            // If this fails too, a rule of the bucket removes the parts.
-            let _ = self.0.abort(&self.copy(name), handle.as_ref()).await;
-        }
-        kept
+        write(&self.0, self.copy(name), file).await
     }
 
     /// The copies that there are, the oldest first.
@@ -43,19 +33,9 @@ impl BucketStore {
         Ok(names)
     }
 
-    /// Writes a copy into `file`, durably.
-    pub async fn read_copy(&self, name: CopyName, mut file: File) -> Result<(), StoreError> {
-        let path = self.copy(name);
-        let Some(facts) = self.0.facts(&path).await? else {
-            let missing = format!("there is no {}", self.0.location.shown(&path));
-            return Err(StoreError::Missing(missing.into()));
-        };
-        let mut pieces =
-            download::open(&self.0, path, facts.size_bytes, 0..facts.size_bytes, &Client::Server).await?;
-        while let Some(piece) = pieces.try_next().await? {
-            file = on_disk(move || file.write_all(&piece).map(|()| file)).await?;
-        }
-        on_disk(move || file.sync_all()).await
+    /// Writes a copy into a new file at `file`, durably.
+    pub async fn read_copy(&self, name: CopyName, file: &FilePath) -> Result<(), StoreError> {
+        read(&self.0, self.copy(name), file).await
     }
 
     /// Removes a copy. It succeeds if there is none.
@@ -75,7 +55,41 @@ fn name(path: &Path) -> Option<CopyName> {
     path.filename()?.strip_suffix(ENDING)?.parse().ok()
 }
 
-async fn write(mut writer: Box<dyn BlobWriter>, mut file: File) -> Result<(), StoreError> {
+/// Writes the file at `file` to `path`.
+pub(super) async fn write(bucket: &Arc<Bucket>, path: Path, file: &FilePath) -> Result<(), StoreError> {
+    let from = file.to_owned();
+    let open = move || {
+        let file = File::open(from)?;
+        file.metadata().map(|facts| (file, facts.len()))
+    };
+    let (file, length) = on_disk(open).await?;
+    let Begun { writer, handle } = upload::begin(bucket, path.clone(), Some(length), &Client::Server).await?;
+    let kept = send(writer, file).await;
+    if kept.is_err() {
+        // If this fails too, a rule of the bucket removes the parts.
+        let _ = bucket.abort(&path, handle.as_ref()).await;
+    }
+    kept
+}
+
+/// Writes the object at `path` into a new file at `file`, durably.
+pub(super) async fn read(bucket: &Arc<Bucket>, path: Path, file: &FilePath) -> Result<(), StoreError> {
+    let Some(facts) = bucket.facts(&path).await? else {
+        let missing = format!("there is no {}", bucket.location.shown(&path));
+        return Err(StoreError::Missing(missing.into()));
+    };
+    let to = file.to_owned();
+    let create = move || OpenOptions::new().write(true).create_new(true).mode(0o600).open(to);
+    let mut file = on_disk(create).await?;
+    let mut pieces =
+        download::open(bucket, path, facts.size_bytes, 0..facts.size_bytes, &Client::Server).await?;
+    while let Some(piece) = pieces.try_next().await? {
+        file = on_disk(move || file.write_all(&piece).map(|()| file)).await?;
+    }
+    on_disk(move || file.sync_all()).await
+}
+
+async fn send(mut writer: Box<dyn BlobWriter>, mut file: File) -> Result<(), StoreError> {
     loop {
         let next = move || {
             let mut bytes = Vec::with_capacity(PIECE_BYTES);

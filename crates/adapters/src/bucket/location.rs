@@ -156,6 +156,11 @@ impl Location {
         self.path("ledger")
     }
 
+    /// The prefix of all groups of the log.
+    pub(super) fn log(&self) -> Path {
+        self.path("log")
+    }
+
     /// An object that is there for a moment, to try the store.
     pub(super) fn probe(&self, number: u64) -> Path {
         self.path(&format!("probe-{number:016x}"))

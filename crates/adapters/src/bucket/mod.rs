@@ -14,6 +14,7 @@ mod google;
 mod hdfs;
 mod listing;
 mod location;
+mod log;
 mod names;
 mod pool;
 mod probe;
@@ -124,11 +125,14 @@ impl BlobStore for BucketStore {
     }
 
     async fn stamp(&self) -> Result<Option<Stamp>, StoreError> {
-        stamp::read(&self.0).await
+        let unreadable =
+            |_| StoreError::Fault("cannot read the stamp: it is not written as cloakroom writes it".into());
+        stamp::read(&self.0).await?.map(|text| text.parse().map_err(unreadable)).transpose()
     }
 
     async fn replace_stamp(&self, seen: Option<Stamp>, by: Stamp) -> Result<bool, StoreError> {
-        stamp::replace(&self.0, seen, by).await
+        let seen = seen.map(|seen| seen.to_string());
+        stamp::replace(&self.0, seen.as_deref(), &by.to_string()).await
     }
 
     async fn check(&self) -> Result<(), StoreError> {

@@ -1,10 +1,9 @@
-//! The stamp of a store in a bucket: an object beside the blobs, replaced under a condition.
+//! The stamp of a bucket: the one object that is ever replaced, and only under the condition that it is what was read.
 
 use bytes::BytesMut;
-use cloakroom_storage::stamp::Stamp;
 use cloakroom_storage::store::StoreError;
 use futures_util::TryStreamExt as _;
-use object_store::{PutMode, UpdateVersion};
+use object_store::{Attribute, Attributes, PutMode, PutOptions, UpdateVersion};
 
 use super::answer::Failure;
 use super::api::Answer;
@@ -15,20 +14,18 @@ use super::hdfs;
 /// No stamp is longer than this, in bytes.
 const LONGEST: u64 = 200;
 
-/// The stamp; `None` if the store belongs to no ledger.
-pub(super) async fn read(bucket: &Bucket) -> Result<Option<Stamp>, StoreError> {
+/// The text of the stamp; `None` if there is none.
+pub(super) async fn read(bucket: &Bucket) -> Result<Option<String>, StoreError> {
     Ok(versioned(bucket).await?.map(|(stamp, _)| stamp))
 }
 
 /// The stamp, and the version of its object. In HDFS the version is the stamp itself.
-async fn versioned(bucket: &Bucket) -> Result<Option<(Stamp, UpdateVersion)>, StoreError> {
+async fn versioned(bucket: &Bucket) -> Result<Option<(String, UpdateVersion)>, StoreError> {
     let path = bucket.location.stamp();
     if let Backend::Files(hdfs) = &bucket.backend {
         let stamp = hdfs::stamp::read(bucket, hdfs, &path).await?;
         return Ok(stamp.map(|stamp| (stamp, UpdateVersion { e_tag: None, version: None })));
     }
-    let unreadable =
-        |why| StoreError::Fault(format!("cannot read {}: {why}", bucket.location.shown(&path)).into());
     let found = || {
         bucket.repeated("read", &path, PATIENCE, || async {
             let Answer { meta, pieces } = bucket.api.get(&path, None, None).await?;
@@ -38,40 +35,43 @@ async fn versioned(bucket: &Bucket) -> Result<Option<(Stamp, UpdateVersion)>, St
         })
     };
     let mut answered = found().await;
-    // A store without a stamp belongs to no ledger. Before that is concluded, the store is asked once more.
+    // A bucket without a stamp has no ledger. Before that is concluded, it is asked once more.
     if answered.as_ref().is_err_and(Failure::is_absent_object) && Attempts::begin().another().await {
         answered = found().await;
     }
     match answered {
-        Ok((None, _)) => Err(unreadable("it is too long")),
+        Ok((None, _)) => {
+            let why = format!("cannot read {}: it is too long", bucket.location.shown(&path));
+            Err(StoreError::Fault(why.into()))
+        }
         Ok((Some(text), version)) => {
-            let stamp = std::str::from_utf8(&text).ok().and_then(|text| text.parse().ok());
-            Ok(Some((stamp.ok_or_else(|| unreadable("it is not written as cloakroom writes it"))?, version)))
+            Ok(Some((String::from_utf8_lossy(text.trim_ascii_end()).into_owned(), version)))
         }
         Err(failure) if failure.is_absent_object() => Ok(None),
         Err(failure) => Err(failure.into()),
     }
 }
 
-/// Replaces the stamp `seen`. Returns `false` if there is another one.
-pub(super) async fn replace(bucket: &Bucket, seen: Option<Stamp>, by: Stamp) -> Result<bool, StoreError> {
+/// Replaces the stamp `seen`. Returns `false` if there is another one. No two calls may have the same text `by`.
+pub(super) async fn replace(bucket: &Bucket, seen: Option<&str>, by: &str) -> Result<bool, StoreError> {
     let (path, text) = (bucket.location.stamp(), format!("{by}\n"));
     let (mut attempts, mut was_tried) = (Attempts::begin(), false);
     let mut form = bucket.form.get().copied().unwrap_or(Form::AsGiven);
     loop {
         let (stamp, version) = versioned(bucket).await?.unzip();
-        if was_tried && stamp == Some(by) {
+        if was_tried && stamp.as_deref() == Some(by) {
             return Ok(true);
         }
-        if stamp != seen {
+        if stamp.as_deref() != seen {
             return Ok(false);
         }
         let put = async {
             match &bucket.backend {
-                Backend::Files(hdfs) => hdfs::stamp::swap(hdfs, &path, stamp, by).await,
+                Backend::Files(hdfs) => hdfs::stamp::swap(hdfs, &path, seen, by).await,
                 Backend::Objects(objects) => {
                     let mode = version.map_or(PutMode::Create, |version| form.condition(version));
-                    objects.put_opts(&path, text.clone().into(), mode.into()).await.map(drop)
+                    let options = PutOptions { mode, attributes: uncached(), ..PutOptions::default() };
+                    objects.put_opts(&path, text.clone().into(), options).await.map(drop)
                 }
             }
         };
@@ -88,4 +88,9 @@ pub(super) async fn replace(bucket: &Bucket, seen: Option<Stamp>, by: Stamp) -> 
             Err(failure) => return Err(failure.into()),
         }
     }
+}
+
+/// No cache on the way may keep it.
+fn uncached() -> Attributes {
+    Attributes::from_iter([(Attribute::CacheControl, "no-store")])
 }

@@ -1,5 +1,3 @@
-use std::fs::File;
-
 use cloakroom_storage::copies::CopyName;
 use cloakroom_testing::front::Turn;
 use libtest_mimic::Trial;
@@ -21,8 +19,9 @@ async fn copies_of_the_ledger_are_kept_listed_read_and_removed() {
         let (from, to) = (folder.path().join("from"), folder.path().join("to"));
         std::fs::write(&from, noise(bytes)).unwrap();
         store.keep_copy(*name, &from).await.unwrap();
-        store.read_copy(*name, File::create(&to).unwrap()).await.unwrap();
+        store.read_copy(*name, &to).await.unwrap();
         assert!(std::fs::read(&to).unwrap() == std::fs::read(&from).unwrap());
+        std::fs::remove_file(&to).unwrap();
     }
     let of_others = behind.gateway.objects().join("prefix/ledger/notes.txt");
     std::fs::write(of_others, "by another program").unwrap();

@@ -13,7 +13,7 @@ use cloakroom_core::text::chain;
 /// A server that has claimed an epoch.
 pub struct Heartbeat {
     store: Arc<dyn LogStore>,
-    epoch: u64,
+    claimed: WriterStamp,
     /// The stamp that this server wrote last. Held while it is replaced.
     stamp: tokio::sync::Mutex<WriterStamp>,
     state: Mutex<WriterState>,
@@ -29,7 +29,7 @@ impl Heartbeat {
     ) -> (Arc<Self>, AbortOnDropHandle<()>) {
         let heartbeat = Arc::new(Self {
             store,
-            epoch: claimed.epoch,
+            claimed,
             stamp: claimed.into(),
             state: Mutex::new(claimed.state),
             lost: CancellationToken::new(),
@@ -40,7 +40,7 @@ impl Heartbeat {
 
     /// The epoch of this server.
     pub fn epoch(&self) -> u64 {
-        self.epoch
+        self.claimed.epoch
     }
 
     /// Cancelled once another server has claimed a later epoch.
@@ -56,7 +56,7 @@ impl Heartbeat {
     /// Reads the stamp. Returns its epoch; an absent one is an error, because no server removes it.
     pub async fn seen(&self) -> Result<u64, LogError> {
         let stamp = self.store.stamp().await?.ok_or_else(missing)?;
-        if stamp.epoch != self.epoch {
+        if !stamp.is_of_writer_of(&self.claimed) {
             self.lost.cancel();
         }
         Ok(stamp.epoch)
@@ -72,7 +72,7 @@ impl Heartbeat {
             return Ok(());
         }
         let found = self.store.stamp().await?.ok_or_else(missing)?;
-        if found.epoch == self.epoch {
+        if found.is_of_writer_of(&self.claimed) {
             *stamp = found;
         } else {
             self.lost.cancel();

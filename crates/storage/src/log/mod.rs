@@ -12,7 +12,7 @@ mod takeover;
 
 pub use group::{Columns, DamagedGroup, Group, RowChange, Value};
 pub use heartbeat::Heartbeat;
-pub use protocol::{Answer, Append, Position, Takeover, Trim};
+pub use protocol::{Answer, Append, NotAPosition, Position, Takeover, Trim};
 pub use stamp::{ForeignStamp, Waiting, WriterStamp, WriterState};
 pub use store::{KeptCopy, LedgerFile, LogError, LogStore};
 pub use takeover::{Started, Starting, Timing};

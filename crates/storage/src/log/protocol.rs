@@ -7,6 +7,7 @@
 //! and may arrive late. No clock decides what is right: clocks only decide how long to wait before taking over.
 
 use std::fmt;
+use std::str::FromStr;
 
 /// A place in the log. The copy with the number 0 is the ledger with which an epoch begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -30,10 +31,27 @@ impl Position {
     }
 }
 
-/// As the log names its objects: `EPOCH/NUMBER`.
+/// A text is not written as a place in the log, such as `12-345`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("it is not written as a place in the log, such as 12-345")]
+pub struct NotAPosition;
+
+/// As objects are named: `EPOCH-NUMBER`.
 impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.epoch, self.number)
+        write!(f, "{}-{}", self.epoch, self.number)
+    }
+}
+
+impl FromStr for Position {
+    type Err = NotAPosition;
+
+    fn from_str(text: &str) -> Result<Self, NotAPosition> {
+        let (epoch, number) = text.split_once('-').ok_or(NotAPosition)?;
+        let number_of = |digits: &str| digits.parse().map_err(|_| NotAPosition);
+        let place = Self { epoch: number_of(epoch)?, number: number_of(number)? };
+        // Each place has one name, so that no object stands for another one.
+        if place.to_string() == text { Ok(place) } else { Err(NotAPosition) }
     }
 }
 
@@ -181,6 +199,20 @@ impl Trim {
             (Self::Check(_), Answer::Stamp(_)) => Self::Ended,
             (Self::Remove(_), Answer::Done) => Self::Done,
             (step, _) => step,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_has_one_name() {
+        let place = Position { epoch: 12, number: u64::MAX };
+        assert_eq!(place.to_string().parse(), Ok(place));
+        for text in ["", "12", "12-", "-1", "12-03", "+1-2", "1-2-3", "1-2.db", "1/2"] {
+            assert_eq!(text.parse::<Position>(), Err(NotAPosition), "{text}");
         }
     }
 }

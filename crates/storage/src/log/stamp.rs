@@ -5,6 +5,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use rand::{Rng, RngExt as _};
+
 use crate::stamp::{Installation, Stamp};
 
 /// The form of stamp, log and copies that this version writes, and the newest one that it knows.
@@ -17,6 +19,8 @@ pub struct WriterStamp {
     pub installation: Installation,
     /// The epoch of the server.
     pub epoch: u64,
+    /// Made at random when the server claimed the epoch, so that two that claim it at once write different stamps.
+    pub writer: u64,
     /// How often the server has replaced the stamp in this epoch.
     pub beat: u64,
     /// What the server says of itself.
@@ -26,6 +30,8 @@ pub struct WriterStamp {
 /// What the server that writes says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriterState {
+    /// It makes the first ledger of the prefix, so there may be none yet.
+    Begins,
     /// It serves.
     Serves,
     /// It serves, and another server may take its place at once, because it does not reach its cluster.
@@ -56,10 +62,17 @@ pub enum ForeignStamp {
 
 impl WriterStamp {
     /// The stamp of a server that claims the epoch after the one of `seen`. `installation` is for a prefix that has none.
-    pub fn claim(seen: Option<Self>, installation: Installation) -> Self {
+    pub fn claim(seen: Option<Self>, installation: Installation, random: &mut impl Rng) -> Self {
         let (installation, epoch) =
             seen.map_or((installation, 1), |seen| (seen.installation, seen.epoch.saturating_add(1)));
-        Self { installation, epoch, beat: 0, state: WriterState::Serves }
+        let is_first = seen.is_none_or(|seen| seen.state == WriterState::Begins);
+        let state = if is_first { WriterState::Begins } else { WriterState::Serves };
+        Self { installation, epoch, writer: random.random(), beat: 0, state }
+    }
+
+    /// Whether both are of one server.
+    pub fn is_of_writer_of(&self, other: &Self) -> bool {
+        (self.epoch, self.writer) == (other.epoch, other.writer)
     }
 
     /// The next stamp of the same server.
@@ -70,10 +83,11 @@ impl WriterStamp {
 }
 
 impl WriterState {
-    const ALL: [Self; 3] = [Self::Serves, Self::Yields, Self::Stopped];
+    const ALL: [Self; 4] = [Self::Begins, Self::Serves, Self::Yields, Self::Stopped];
 
     fn as_str(self) -> &'static str {
         match self {
+            Self::Begins => "begins",
             Self::Serves => "serves",
             Self::Yields => "yields",
             Self::Stopped => "stopped",
@@ -81,11 +95,11 @@ impl WriterState {
     }
 }
 
-/// One line: `form-1 INSTALLATION EPOCH BEAT STATE`.
+/// One line: `form-1 INSTALLATION EPOCH WRITER BEAT STATE`.
 impl fmt::Display for WriterStamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { installation, epoch, beat, state } = self;
-        write!(f, "form-{FORM} {installation} {epoch} {beat} {}", state.as_str())
+        let Self { installation, epoch, writer, beat, state } = self;
+        write!(f, "form-{FORM} {installation} {epoch} {writer} {beat} {}", state.as_str())
     }
 }
 
@@ -105,11 +119,14 @@ impl FromStr for WriterStamp {
             _ => return Err(ForeignStamp::Unreadable),
         }
         let words: Vec<&str> = words.collect();
-        let [installation, epoch, beat, state] = words[..] else { return Err(ForeignStamp::Unreadable) };
+        let [installation, epoch, writer, beat, state] = words[..] else {
+            return Err(ForeignStamp::Unreadable);
+        };
         let number = |text: &str| text.parse().map_err(|_| ForeignStamp::Unreadable);
         Ok(Self {
             installation: installation.parse().map_err(|_| ForeignStamp::Unreadable)?,
             epoch: number(epoch)?,
+            writer: number(writer)?,
             beat: number(beat)?,
             state: WriterState::ALL
                 .into_iter()
@@ -138,7 +155,7 @@ impl Waiting {
     /// Takes in the stamp that is there at `now`, on a clock that never goes back. Returns how much longer to wait if it stays as
     /// it is; `None` if it may be replaced now.
     pub fn look(&mut self, stamp: Option<WriterStamp>, now: Duration) -> Option<Duration> {
-        let stamp = stamp.filter(|stamp| stamp.state == WriterState::Serves)?;
+        let stamp = stamp.filter(|stamp| matches!(stamp.state, WriterState::Begins | WriterState::Serves))?;
         let since = match self.seen {
             Some((seen, since)) if seen == stamp => since,
             _ => now,
@@ -153,7 +170,7 @@ mod tests {
     use super::*;
 
     fn stamp(epoch: u64, beat: u64, state: WriterState) -> WriterStamp {
-        WriterStamp { installation: "00000000000000ab".parse().unwrap(), epoch, beat, state }
+        WriterStamp { installation: "00000000000000ab".parse().unwrap(), epoch, writer: 9, beat, state }
     }
 
     #[test]
@@ -165,7 +182,7 @@ mod tests {
                 assert_eq!(format!("{stamp}\n").parse(), Ok(stamp), "a file ends with a line");
             }
         }
-        assert_eq!(stamp(3, 7, WriterState::Serves).to_string(), "form-1 00000000000000ab 3 7 serves");
+        assert_eq!(stamp(3, 7, WriterState::Serves).to_string(), "form-1 00000000000000ab 3 9 7 serves");
     }
 
     #[test]
@@ -175,12 +192,12 @@ mod tests {
             ("form-2 anything", ForeignStamp::Newer(2)),
             ("form-17", ForeignStamp::Newer(17)),
             ("", ForeignStamp::Unreadable),
-            ("form-0 00000000000000ab 3 7 serves", ForeignStamp::Unreadable),
-            ("form-1 00000000000000ab 3 7", ForeignStamp::Unreadable),
-            ("form-1 00000000000000ab 3 7 serves more", ForeignStamp::Unreadable),
-            ("form-1 00000000000000ab 3 -7 serves", ForeignStamp::Unreadable),
-            ("form-1 00000000000000ab 3 7 sleeps", ForeignStamp::Unreadable),
-            ("form-1 ab 3 7 serves", ForeignStamp::Unreadable),
+            ("form-0 00000000000000ab 3 9 7 serves", ForeignStamp::Unreadable),
+            ("form-1 00000000000000ab 3 9 7", ForeignStamp::Unreadable),
+            ("form-1 00000000000000ab 3 9 7 serves more", ForeignStamp::Unreadable),
+            ("form-1 00000000000000ab 3 9 -7 serves", ForeignStamp::Unreadable),
+            ("form-1 00000000000000ab 3 9 7 sleeps", ForeignStamp::Unreadable),
+            ("form-1 ab 3 9 7 serves", ForeignStamp::Unreadable),
         ] {
             assert_eq!(text.parse::<WriterStamp>(), Err(expected), "{text:?}");
         }
@@ -189,12 +206,26 @@ mod tests {
     #[test]
     fn a_claim_names_the_next_epoch_and_keeps_the_installation() {
         let other = "00000000000000cd".parse().unwrap();
-        let first = WriterStamp::claim(None, other);
-        assert_eq!((first.installation, first.epoch, first.beat), (other, 1, 0));
+        let claim = |seen| WriterStamp::claim(seen, other, &mut rand::rng());
+        let first = claim(None);
+        assert_eq!(
+            (first.installation, first.epoch, first.beat, first.state),
+            (other, 1, 0, WriterState::Begins)
+        );
         let before = stamp(4, 9, WriterState::Stopped);
-        let claimed = WriterStamp::claim(Some(before), other);
-        assert_eq!(claimed, stamp(5, 0, WriterState::Serves));
-        assert_eq!(claimed.next(WriterState::Yields), stamp(5, 1, WriterState::Yields));
+        let claimed = claim(Some(before));
+        assert_eq!(claimed, WriterStamp { writer: claimed.writer, ..stamp(5, 0, WriterState::Serves) });
+        assert!(!claimed.is_of_writer_of(&claim(Some(before))), "another one claims the same epoch");
+        let next = claimed.next(WriterState::Yields);
+        assert!(next.is_of_writer_of(&claimed) && (next.beat, next.state) == (1, WriterState::Yields));
+    }
+
+    #[test]
+    fn the_first_ledger_is_still_to_be_made_until_a_server_has_made_it() {
+        let claim =
+            |seen| WriterStamp::claim(seen, stamp(1, 0, WriterState::Begins).installation, &mut rand::rng());
+        assert_eq!(claim(Some(claim(None))).state, WriterState::Begins);
+        assert_eq!(claim(Some(claim(None).next(WriterState::Serves))).state, WriterState::Serves);
     }
 
     #[test]

@@ -83,9 +83,15 @@ pub enum LogError {
     },
     /// There is no stamp, although there is a copy of a ledger.
     #[error(
-        "the stamp of the bucket is missing, and the copy {0} of a ledger is there: put the stamp back, because without it two          servers could write"
+        "the stamp of the bucket is missing, and the copy {0} of a ledger is there: put the stamp back, because without it two \
+         servers could write"
     )]
     NoStamp(Position),
+    /// There is no copy, although there was a ledger.
+    #[error(
+        "the bucket has no copy of its ledger any more, and had one: put the objects below ledger/ and log/ back"
+    )]
+    NoCopy,
     /// A group is not whole.
     #[error("the group {at} of the log cannot be used: {damage}")]
     Damaged {

@@ -9,6 +9,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::{
     Answer, Group, Heartbeat, LedgerFile, LogError, LogStore, Position, Takeover, Waiting, WriterStamp,
+    WriterState,
 };
 use crate::stamp::Installation;
 
@@ -66,7 +67,7 @@ impl Starting<'_> {
             return Err(LogError::NoStamp(copy.at));
         }
         let mut step = Takeover::Look.answered(Answer::Stamp(stamp.map_or(0, |stamp| stamp.epoch)));
-        let claimed = WriterStamp::claim(stamp, self.installation);
+        let claimed = WriterStamp::claim(stamp, self.installation, &mut rand::rng());
         let mut heartbeat = None;
         loop {
             let answer = match step {
@@ -79,7 +80,10 @@ impl Starting<'_> {
                     }
                     Answer::Replaced(is_replaced)
                 }
-                Takeover::Find { epoch } => Answer::Newest(self.newest(epoch).await?),
+                Takeover::Find { epoch } => match self.newest(epoch).await? {
+                    None if claimed.state != WriterState::Begins => return Err(LogError::NoCopy),
+                    found => Answer::Newest(found),
+                },
                 Takeover::Read { next, .. } => Answer::Group(self.read(next, claimed.installation).await?),
                 Takeover::Write { epoch } => {
                     let start = Position::start(epoch);
@@ -92,7 +96,10 @@ impl Starting<'_> {
                 }
                 Takeover::Serve { epoch } => {
                     let (start, installation) = (Position::start(epoch), claimed.installation);
-                    return Ok(heartbeat.map(|heartbeat| Started { start, installation, heartbeat }));
+                    return Ok(heartbeat.map(|heartbeat| {
+                        heartbeat.0.say(WriterState::Serves);
+                        Started { start, installation, heartbeat }
+                    }));
                 }
             };
             step = step.answered(answer);

@@ -2,7 +2,6 @@
 //! name of the only file in a folder: of several that rename it, one finds it.
 
 use bytes::Bytes;
-use cloakroom_storage::stamp::Stamp;
 use cloakroom_storage::store::StoreError;
 use object_store::Result;
 use object_store::path::Path;
@@ -15,7 +14,7 @@ pub(in super::super) async fn read(
     bucket: &Bucket,
     hdfs: &Hdfs,
     path: &Path,
-) -> Result<Option<Stamp>, StoreError> {
+) -> Result<Option<String>, StoreError> {
     let list = || async { Ok(hdfs.entries(path, "").await?.0) };
     let found = match bucket.repeated("list", path, PATIENCE, list).await {
         Err(failure) if failure.is_absent_object() => return Ok(None),
@@ -24,7 +23,7 @@ pub(in super::super) async fn read(
     let names: Vec<_> = found.iter().map(|entry| entry.path_suffix.as_str()).collect();
     match names[..] {
         [] => Ok(None),
-        [name] if let Ok(stamp) = name.replace(SEPARATOR, " ").parse() => Ok(Some(stamp)),
+        [name] => Ok(Some(name.replace(SEPARATOR, " "))),
         _ => {
             let why = format!("{} has other files than cloakroom writes there", bucket.location.shown(path));
             Err(StoreError::Fault(why.into()))
@@ -33,7 +32,7 @@ pub(in super::super) async fn read(
 }
 
 /// Makes `by` the stamp in the folder `path` if `seen` is the one there.
-pub(in super::super) async fn swap(hdfs: &Hdfs, path: &Path, seen: Option<Stamp>, by: Stamp) -> Result<()> {
+pub(in super::super) async fn swap(hdfs: &Hdfs, path: &Path, seen: Option<&str>, by: &str) -> Result<()> {
     let to = name(by);
     if let Some(seen) = seen {
         return hdfs.rename(&path.clone().join(name(seen)), &path.clone().join(to)).await;
@@ -50,8 +49,9 @@ pub(in super::super) async fn swap(hdfs: &Hdfs, path: &Path, seen: Option<Stamp>
     renamed
 }
 
-const SEPARATOR: char = '.';
+/// Stands in the name for the spaces of the stamp, which has none.
+const SEPARATOR: &str = ".";
 
-fn name(stamp: Stamp) -> String {
-    stamp.to_string().replace(' ', &SEPARATOR.to_string())
+fn name(stamp: &str) -> String {
+    stamp.replace(' ', SEPARATOR)
 }

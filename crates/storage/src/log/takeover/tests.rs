@@ -138,7 +138,7 @@ impl Server {
     }
 
     fn set_stamp(&self, epoch: u64, state: WriterState) {
-        let stamp = WriterStamp { installation: installation(), epoch, beat: 3, state };
+        let stamp = WriterStamp { installation: installation(), epoch, writer: 9, beat: 3, state };
         lock(&self.store.0).stamp = Some(stamp);
     }
 
@@ -168,8 +168,8 @@ async fn the_first_server_begins_a_new_ledger() {
     let server = Server::new();
     let started = server.starts().await.unwrap();
     assert_eq!(started.start, at(1, 0));
-    assert_eq!(server.file().text(), "start 1/0\n");
-    assert_eq!(lock(&server.store.0).copies, BTreeMap::from([(at(1, 0), b"start 1/0\n".to_vec())]));
+    assert_eq!(server.file().text(), "start 1-0\n");
+    assert_eq!(lock(&server.store.0).copies, BTreeMap::from([(at(1, 0), b"start 1-0\n".to_vec())]));
 }
 
 #[tokio::test]
@@ -186,7 +186,7 @@ async fn the_next_server_has_the_newest_copy_and_the_log_behind_it() {
     }
     let started = server.starts().await.unwrap();
     assert_eq!(started.start, at(3, 0));
-    assert_eq!(server.file().text(), "a\nb\nc\nd\nstart 3/0\n");
+    assert_eq!(server.file().text(), "a\nb\nc\nd\nstart 3-0\n");
 }
 
 #[tokio::test]
@@ -205,13 +205,13 @@ async fn a_log_that_is_not_whole_is_refused_and_its_group_is_named() {
     for (spoil, says) in [
         (
             &damaged as &dyn Fn(&Server),
-            "the group 1/1 of the log cannot be used: its digest is not that of its content",
+            "the group 1-1 of the log cannot be used: its digest is not that of its content",
         ),
         (
             &misplaced,
-            "the group 1/1 of the log cannot be used: it says that it is 1/2, of the installation 00000000000000ab",
+            "the group 1-1 of the log cannot be used: it says that it is 1-2, of the installation 00000000000000ab",
         ),
-        (&gap, "the group 1/1 of the log is missing, and the next one is there"),
+        (&gap, "the group 1-1 of the log is missing, and the next one is there"),
     ] {
         let server = Server::new();
         server.set_stamp(1, WriterState::Stopped);
@@ -229,8 +229,35 @@ async fn a_ledger_whose_stamp_is_missing_is_not_begun_anew() {
     drop(server.starts().await.unwrap().heartbeat);
     lock(&server.store.0).stamp = None;
     let refused = server.starts().await.err().unwrap().to_string();
-    assert!(refused.starts_with("the stamp of the bucket is missing, and the copy 1/0"), "{refused}");
-    assert_eq!(lock(&server.store.0).copies[&at(1, 0)], b"start 1/0\n");
+    assert!(refused.starts_with("the stamp of the bucket is missing, and the copy 1-0"), "{refused}");
+    assert_eq!(lock(&server.store.0).copies[&at(1, 0)], b"start 1-0\n");
+}
+
+#[tokio::test]
+async fn a_ledger_whose_copies_are_missing_is_not_begun_anew() {
+    let server = Server::new();
+    let (heartbeat, _beats) = server.starts().await.unwrap().heartbeat;
+    heartbeat.beat().await.unwrap();
+    server.set_stamp(1, WriterState::Stopped);
+    lock(&server.store.0).copies.clear();
+    let refused = server.starts().await.err().unwrap().to_string();
+    assert!(refused.starts_with("the bucket has no copy of its ledger any more"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_first_start_that_was_cut_off_goes_on() {
+    let server = Server::new();
+    let state = || lock(&server.store.0).stamp.unwrap().state;
+    let (heartbeat, beats) = server.starts().await.unwrap().heartbeat;
+    drop(beats);
+    assert_eq!(state(), WriterState::Begins);
+    lock(&server.store.0).copies.clear();
+    let started = server.starts_after(Duration::from_millis(5), &Notify::new()).await.unwrap();
+    assert_eq!(started.start, at(2, 0));
+    heartbeat.beat().await.unwrap();
+    assert!(heartbeat.lost().is_cancelled());
+    started.heartbeat.0.beat().await.unwrap();
+    assert_eq!(state(), WriterState::Serves);
 }
 
 #[tokio::test]
@@ -244,7 +271,7 @@ async fn a_second_server_waits_until_the_first_one_says_that_it_has_stopped() {
         heartbeat.beat().await.unwrap();
     });
     assert_eq!(started.unwrap().start, at(2, 0));
-    assert_eq!(second.file().text(), "start 1/0\nstart 2/0\n");
+    assert_eq!(second.file().text(), "start 1-0\nstart 2-0\n");
 }
 
 #[tokio::test]
@@ -266,6 +293,7 @@ async fn a_second_server_takes_over_when_the_first_one_beats_no_more() {
 async fn of_two_servers_that_claim_at_once_one_waits_for_the_other() {
     let first = Server::new();
     first.set_stamp(4, WriterState::Yields);
+    lock(&first.store.0).copies.insert(at(4, 0), Vec::new());
     let second = first.beside();
     let (one, other) = (first.starts(), second.starts());
     let (mut one, mut other) = (std::pin::pin!(one), std::pin::pin!(other));

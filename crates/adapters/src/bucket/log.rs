@@ -1,0 +1,124 @@
+//! The ledger in the bucket: the groups of its log are `PREFIX/log/EPOCH-NUMBER`, its copies `PREFIX/ledger/EPOCH-NUMBER.db`, and the
+//! stamp says which server writes.
+
+use std::path::Path as FilePath;
+
+use async_trait::async_trait;
+use bytes::{Bytes, BytesMut};
+use cloakroom_storage::log::{KeptCopy, LogError, LogStore, Position, WriterStamp};
+use cloakroom_storage::store::StoreError;
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use object_store::PutMode;
+use object_store::path::Path;
+
+use super::calls::{Backend, Bucket, PATIENCE, to_move};
+use super::{BucketStore, copies, listing, stamp};
+
+/// How many groups are removed at once.
+const REMOVED_AT_ONCE: usize = 8;
+
+/// What the names of copies end with.
+const COPY: &str = ".db";
+
+#[async_trait]
+impl LogStore for BucketStore {
+    async fn stamp(&self) -> Result<Option<WriterStamp>, LogError> {
+        let text = stamp::read(&self.0).await?;
+        let parsed = text.map(|text| text.parse()).transpose();
+        parsed.map_err(|stamp| LogError::Stamp {
+            place: self.0.location.shown(&self.0.location.stamp()),
+            stamp,
+        })
+    }
+
+    async fn replace_stamp(&self, seen: Option<WriterStamp>, by: WriterStamp) -> Result<bool, LogError> {
+        let seen = seen.map(|seen| seen.to_string());
+        Ok(stamp::replace(&self.0, seen.as_deref(), &by.to_string()).await?)
+    }
+
+    async fn write_group(&self, at: Position, group: Bytes) -> Result<(), LogError> {
+        Ok(write_group(&self.0, &self.group_path(at), group).await?)
+    }
+
+    async fn group(&self, at: Position) -> Result<Option<Bytes>, LogError> {
+        Ok(read(&self.0, &self.group_path(at)).await?)
+    }
+
+    async fn remove_groups(&self, last: Position) -> Result<(), LogError> {
+        let groups = listing::objects(&self.0, self.0.location.log());
+        let old: Vec<Path> = groups
+            .try_filter_map(async |found| {
+                let is_old = place(&found.path, "").is_some_and(|at| at <= last);
+                Ok(is_old.then_some(found.path))
+            })
+            .try_collect()
+            .await?;
+        let removals = stream::iter(old).map(|path| async move { self.0.remove(&path).await });
+        Ok(removals.buffer_unordered(REMOVED_AT_ONCE).try_collect().await?)
+    }
+
+    async fn copies(&self) -> Result<Vec<KeptCopy>, LogError> {
+        let objects = listing::objects(&self.0, self.0.location.copies());
+        let mut copies: Vec<KeptCopy> = objects
+            .try_filter_map(async |found| {
+                let written_at = found.facts.changed_at;
+                Ok(place(&found.path, COPY).map(|at| KeptCopy { at, written_at }))
+            })
+            .try_collect()
+            .await?;
+        copies.sort_unstable_by_key(|copy| copy.at);
+        Ok(copies)
+    }
+
+    async fn write_copy(&self, at: Position, path: &FilePath) -> Result<(), LogError> {
+        Ok(copies::write(&self.0, self.copy_path(at), path).await?)
+    }
+
+    async fn read_copy(&self, at: Position, path: &FilePath) -> Result<(), LogError> {
+        Ok(copies::read(&self.0, self.copy_path(at), path).await?)
+    }
+
+    async fn remove_copy(&self, at: Position) -> Result<(), LogError> {
+        Ok(self.0.remove(&self.copy_path(at)).await?)
+    }
+}
+
+impl BucketStore {
+    fn group_path(&self, at: Position) -> Path {
+        self.0.location.log().join(at.to_string())
+    }
+
+    fn copy_path(&self, at: Position) -> Path {
+        self.0.location.copies().join(format!("{at}{COPY}"))
+    }
+}
+
+/// The place in the name of an object; `None` if another program has written it.
+fn place(path: &Path, ending: &str) -> Option<Position> {
+    path.filename()?.strip_suffix(ending)?.parse().ok()
+}
+
+/// Writes a group, as often as it is asked to: its bytes are always the same.
+async fn write_group(bucket: &Bucket, path: &Path, group: Bytes) -> Result<(), StoreError> {
+    let patience = to_move(group.len() as u64);
+    let put = || async {
+        match &bucket.backend {
+            Backend::Objects(objects) => {
+                objects.put_opts(path, group.clone().into(), PutMode::Overwrite.into()).await.map(drop)
+            }
+            // A file is renamed when it is whole, so it does not replace the one of an earlier attempt.
+            Backend::Files(_) => bucket.api.create(path, group.clone()).await,
+        }
+    };
+    match bucket.repeated("write", path, patience, put).await {
+        Err(failure) if failure.is_conflict() && read(bucket, path).await?.as_ref() == Some(&group) => Ok(()),
+        done => Ok(done?),
+    }
+}
+
+/// A small object; `None` if there is none.
+async fn read(bucket: &Bucket, path: &Path) -> Result<Option<Bytes>, StoreError> {
+    let get = || async { bucket.api.get(path, None, None).await?.pieces.try_collect::<BytesMut>().await };
+    let found = bucket.repeated("read", path, PATIENCE, get).await;
+    Ok(bucket.or_absent(found).await?.map(BytesMut::freeze))
+}
