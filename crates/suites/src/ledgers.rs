@@ -1,19 +1,29 @@
 //! The ledgers that there are.
 
+use std::cell::RefCell;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
-use cloakroom_adapters::sqlite::SqliteLedger;
+use cloakroom_adapters::Place;
+use cloakroom_adapters::sqlite::{SqliteFile, SqliteLedger};
 use cloakroom_storage::ledger::Ledger;
+use cloakroom_storage::log::{Appender, LogStore, Started, Starting, Timing, WriterState};
+use cloakroom_storage::stamp::Installation;
 use tempfile::TempDir;
 
 use crate::Implementation;
+use crate::memory_log::MemoryLog;
 
 /// Each ledger is one line here.
-pub const LEDGERS: [&Implementation<LedgerData>; 1] = [&SQLITE];
+pub const LEDGERS: [&Implementation<LedgerData>; 2] = [&SQLITE, &LOGGED];
 
 static SQLITE: Implementation<LedgerData> =
     Implementation { name: "sqlite", needs: Vec::new, create: || Box::pin(in_sqlite()) };
+
+/// Nothing lasts but its log and the copies, which are in a bucket.
+static LOGGED: Implementation<LedgerData> =
+    Implementation { name: "logged", needs: Vec::new, create: || Box::pin(in_a_log()) };
 
 /// The data of a ledger.
 pub type LedgerData = Box<dyn Reopened>;
@@ -23,6 +33,9 @@ pub type LedgerData = Box<dyn Reopened>;
 pub trait Reopened {
     /// Opens it as a process does that begins; it is not loaded yet.
     async fn open(&self) -> Arc<dyn Ledger>;
+
+    /// Whether it can be open twice, and each of the two can write.
+    fn has_other_hands(&self) -> bool;
 }
 
 struct SqliteData(TempDir);
@@ -36,5 +49,57 @@ impl Reopened for SqliteData {
     async fn open(&self) -> Arc<dyn Ledger> {
         let path = self.0.path().join("ledger.db");
         Arc::new(SqliteLedger::open(&path).await.unwrap())
+    }
+
+    fn has_other_hands(&self) -> bool {
+        true
+    }
+}
+
+#[derive(Default)]
+struct LoggedData {
+    log: Arc<MemoryLog>,
+    last: RefCell<Option<Opened>>,
+}
+
+/// What the last process had.
+struct Opened {
+    _folder: TempDir,
+    ledger: Arc<SqliteLedger>,
+    started: Started,
+}
+
+async fn in_a_log() -> LedgerData {
+    Box::new(LoggedData::default())
+}
+
+#[async_trait(?Send)]
+impl Reopened for LoggedData {
+    async fn open(&self) -> Arc<dyn Ledger> {
+        if let Some(last) = self.last.take() {
+            // It is later by more than a second: the log has what nobody has waited for. A closed ledger has written it.
+            let _ = last.ledger.totals().await;
+            let (heartbeat, _beats) = last.started.heartbeat;
+            heartbeat.say(WriterState::Stopped);
+            heartbeat.beat().await.unwrap();
+        }
+        let (folder, store) = (tempfile::tempdir().unwrap(), Arc::clone(&self.log) as Arc<dyn LogStore>);
+        let path = folder.path().join("ledger.db");
+        let second = Duration::from_secs(1);
+        let starting = Starting {
+            store: Arc::clone(&store),
+            file: &SqliteFile::new(path.clone()),
+            timing: Timing { patience: second, look: second, beat: second },
+            installation: Installation::generate(&mut rand::rng()),
+            tell: &|_, _| {},
+        };
+        let started = starting.run().await.unwrap();
+        let appender = Appender::new(store, &started);
+        let ledger = Arc::new(SqliteLedger::open_in(&Place::default(), &path, Some(appender)).await.unwrap());
+        self.last.replace(Some(Opened { _folder: folder, ledger: Arc::clone(&ledger), started }));
+        ledger
+    }
+    fn has_other_hands(&self) -> bool {
+        false
     }
 }

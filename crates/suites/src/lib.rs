@@ -10,6 +10,7 @@ pub mod ledger;
 pub mod ledgers;
 pub mod log;
 mod memory;
+pub mod memory_log;
 pub mod store;
 pub mod stores;
 

@@ -166,10 +166,10 @@ fn local_admin(settings: &ServeSettings, addresses: &Addresses) -> anyhow::Resul
 
 /// Opens the ledger. A migration needs room: on a full disk it gets the reserve, as a deletion does.
 async fn open_ledger(place: &Place, path: &Path, storage: &Storage) -> anyhow::Result<SqliteLedger> {
-    let opened = SqliteLedger::open_in(place, path).await;
+    let opened = SqliteLedger::open_in(place, path, None).await;
     let (Err(LedgerError::Full), Some(folder)) = (&opened, &storage.folder) else { return Ok(opened?) };
     folder.release_reserve().await?;
-    Ok(SqliteLedger::open_in(place, path).await?)
+    Ok(SqliteLedger::open_in(place, path, None).await?)
 }
 
 /// Fits the advice in the error to the place of the server: in a pod or not.

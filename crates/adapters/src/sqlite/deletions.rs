@@ -68,6 +68,10 @@ impl Operation for LeaveTombstone {
         Ok(Some((row::namespace(&row), size_bytes)))
     }
 
+    fn waits_for_log(&self) -> bool {
+        false
+    }
+
     fn change<'a>(&'a self, deleted: &'a Option<(String, u64)>) -> Option<Change<'a>> {
         let (namespace, size_bytes) = deleted.as_ref()?;
         Some(Change::Deleted { namespace, size_bytes: *size_bytes })

@@ -39,6 +39,11 @@ impl Operation for Fact {
         Ok(Written { rows, strays: None })
     }
 
+    /// A listing finds the same again.
+    fn waits_for_log(&self) -> bool {
+        !matches!(self, Self::Watched(_) | Self::Strays { .. })
+    }
+
     /// A claim is no change: each stamp writes one, and each change asks for a stamp.
     fn change<'a>(&'a self, written: &'a Written) -> Option<Change<'a>> {
         if written.rows == 0 || matches!(self, Self::Claim(_)) {

@@ -65,8 +65,10 @@ async fn form(connection: &mut SqliteConnection) -> Result<Option<WrongForm>, sq
     }
     let form: Option<i64> =
         sqlx::query_scalar("SELECT MAX(version) FROM _sqlx_migrations").fetch_one(connection).await?;
-    let known = MIGRATIONS.iter().map(|migration| migration.version).max();
-    Ok(form
-        .filter(|form| Some(*form) > known)
-        .map(|form| WrongForm::Newer { form, known: known.unwrap_or(0) }))
+    Ok(form.filter(|form| *form > newest()).map(|form| WrongForm::Newer { form, known: newest() }))
+}
+
+/// The form of the ledgers of this version: the version of its last migration.
+pub(super) fn newest() -> i64 {
+    MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or(0)
 }

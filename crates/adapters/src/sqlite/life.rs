@@ -77,6 +77,10 @@ impl Operation for Observe {
         Ok(stored)
     }
 
+    fn waits_for_log(&self) -> bool {
+        false
+    }
+
     fn change<'a>(&'a self, stored: &'a Vec<Observation>) -> Option<Change<'a>> {
         (!stored.is_empty()).then_some(Change::Observed(stored))
     }

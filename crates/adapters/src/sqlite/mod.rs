@@ -5,8 +5,10 @@ mod copy;
 mod deletions;
 mod error;
 mod facts;
+mod file;
 mod form;
 mod life;
+mod logged;
 mod opening;
 mod operation;
 mod reading;
@@ -34,7 +36,10 @@ use cloakroom_storage::ledger::{
     Abandoned, Completion, Deletion, Fact, Facts, Finish, Forgotten, Ledger, LedgerError, Mirror,
     Observation, Page, PendingResource, Rowless, Totals,
 };
+use cloakroom_storage::log::Appender;
 use error::failed;
+pub use file::SqliteFile;
+use logged::Log;
 use opening::{not_migrated, not_opened, options, readers, watch};
 use operation::Operation;
 use writer::{Feed, Writer};
@@ -60,20 +65,25 @@ impl SqliteLedger {
     /// Opens the database at `path`. Creates it if it is missing. A file that is no ledger, or that a newer version has
     /// written, is an error and stays as it is.
     pub async fn open(path: &Path) -> Result<Self, LedgerError> {
-        Self::open_in(&Place::default(), path).await
+        Self::open_in(&Place::default(), path, None).await
     }
 
-    /// The same. `place` also watches the files of the ledger.
-    pub async fn open_in(place: &Place, path: &Path) -> Result<Self, LedgerError> {
+    /// The same. `place` also watches the files of the ledger. With a `log`, the ledger is in a bucket, and the file is what
+    /// [`LedgerFile`](cloakroom_storage::log::LedgerFile) has made of it.
+    pub async fn open_in(place: &Place, path: &Path, log: Option<Appender>) -> Result<Self, LedgerError> {
         form::check(path).await?;
         let options = options(path);
         let shown = || path.display().to_string();
         let mut connection = options.connect().await.map_err(|source| not_opened(source, shown()))?;
         form::MIGRATIONS.run(&mut connection).await.map_err(|source| not_migrated(source, shown()))?;
+        let log = match log {
+            Some(appender) => Some(Log::begin(appender, &mut connection).await.map_err(failed)?),
+            None => None,
+        };
         let readers = readers(options).await.map_err(|source| not_opened(source, shown()))?;
         watch(place, path).map_err(|source| LedgerError::Open { path: shown(), source: Arc::new(source) })?;
         let feed = Arc::new(Feed::default());
-        let writer = Writer::start(connection, Arc::clone(&feed), place.clone());
+        let writer = Writer::start(connection, Arc::clone(&feed), place.clone(), log);
         Ok(Self { readers, writer, feed })
     }
 

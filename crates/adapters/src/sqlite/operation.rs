@@ -22,19 +22,27 @@ pub(super) trait Operation: Send + Sync + 'static {
         least_bytes: u64,
     ) -> Result<Self::Outcome, sqlx::Error>;
 
+    /// Whether its caller waits until the log has the change. It need not if a crash may take the change back.
+    fn waits_for_log(&self) -> bool {
+        true
+    }
+
     /// The change that it made; `None` if it made none that counts.
     fn change<'a>(&'a self, outcome: &'a Self::Outcome) -> Option<Change<'a>>;
 }
 
 /// An operation that waits for its turn, with the caller that waits for its answer.
 #[async_trait]
-pub(super) trait Job: Send {
+pub(super) trait Job: Send + Sync {
     /// Runs it, and keeps its outcome.
     async fn apply(
         &mut self,
         connection: &mut SqliteConnection,
         least_bytes: u64,
     ) -> Result<(), Arc<sqlx::Error>>;
+
+    /// See [`Operation::waits_for_log`].
+    fn waits_for_log(&self) -> bool;
 
     /// The change that it made; `None` if it failed, or made none.
     fn change(&self) -> Option<Change<'_>>;
@@ -70,6 +78,10 @@ impl<O: Operation> Job for Asked<O> {
         let error = outcome.as_ref().err().cloned();
         self.outcome = Some(outcome);
         error.map_or(Ok(()), Err)
+    }
+
+    fn waits_for_log(&self) -> bool {
+        self.operation.waits_for_log()
     }
 
     fn change(&self) -> Option<Change<'_>> {

@@ -34,6 +34,10 @@ impl Operation for ForgetTombstones {
         .map(|done| done.rows_affected())
     }
 
+    fn waits_for_log(&self) -> bool {
+        false
+    }
+
     fn change<'a>(&'a self, rows: &'a u64) -> Option<Change<'a>> {
         (*rows > 0).then_some(Change::Forgotten(*rows))
     }
@@ -71,6 +75,10 @@ impl Operation for TrimTombstones {
             .rows_affected();
         }
         Ok(removed)
+    }
+
+    fn waits_for_log(&self) -> bool {
+        false
     }
 
     fn change<'a>(&'a self, rows: &'a u64) -> Option<Change<'a>> {

@@ -35,6 +35,10 @@ impl Operation for Begin {
         .map(|done| done.rows_affected())
     }
 
+    fn waits_for_log(&self) -> bool {
+        false
+    }
+
     fn change<'a>(&'a self, rows: &'a u64) -> Option<Change<'a>> {
         (*rows > 0).then_some(Change::Begun)
     }
@@ -60,6 +64,10 @@ impl Operation for NoteHandle {
         .execute(connection)
         .await
         .map(|done| done.rows_affected())
+    }
+
+    fn waits_for_log(&self) -> bool {
+        false
     }
 
     fn change<'a>(&'a self, rows: &'a u64) -> Option<Change<'a>> {
@@ -138,6 +146,10 @@ impl Operation for Abandon {
         Ok(Some(Abandoned { handle }))
     }
 
+    fn waits_for_log(&self) -> bool {
+        false
+    }
+
     fn change<'a>(&'a self, _: &'a Option<Abandoned>) -> Option<Change<'a>> {
         None
     }
@@ -164,6 +176,10 @@ impl Operation for ForgetUpload {
             .execute(connection)
             .await
             .map(|done| done.rows_affected())
+    }
+
+    fn waits_for_log(&self) -> bool {
+        false
     }
 
     fn change<'a>(&'a self, rows: &'a u64) -> Option<Change<'a>> {

@@ -11,11 +11,11 @@ use tokio::task::JoinHandle;
 
 use super::BUSY_TIMEOUT;
 use super::error::{failed, is_locked};
+use super::logged::{Log, NotCommitted};
 use super::operation::{Asked, Job, Operation};
 use crate::place::Place;
 use cloakroom_core::lock::lock;
 use cloakroom_core::text::chain;
-use cloakroom_storage::Replaced;
 use cloakroom_storage::ledger::{LedgerError, Mirror};
 
 /// How many operations may wait. When the queue is full, senders wait.
@@ -68,11 +68,16 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Starts the task.
-    pub(super) fn start(connection: SqliteConnection, feed: Arc<Feed>, place: Place) -> Self {
+    /// Starts the task. With a log, no change is acted on before it is there.
+    pub(super) fn start(
+        connection: SqliteConnection,
+        feed: Arc<Feed>,
+        place: Place,
+        log: Option<Log>,
+    ) -> Self {
         let (jobs, queue) = mpsc::channel(QUEUE);
         let (stop, stopped) = oneshot::channel();
-        let task = tokio::spawn(write(connection, feed, place, queue, stopped));
+        let task = tokio::spawn(WritingTask { connection, feed, place, log }.run(queue, stopped));
         Self { jobs, task: Some(task).into(), stop: Some(stop).into() }
     }
 
@@ -93,72 +98,132 @@ impl Writer {
     }
 }
 
-async fn write(
-    mut connection: SqliteConnection,
+struct WritingTask {
+    connection: SqliteConnection,
     feed: Arc<Feed>,
     place: Place,
-    mut queue: mpsc::Receiver<Box<dyn Job>>,
-    mut stop: oneshot::Receiver<()>,
-) {
-    let mut group = Vec::with_capacity(LARGEST_GROUP);
-    let mut is_locked = false;
-    loop {
-        tokio::select! {
-            biased;
-            received = queue.recv_many(&mut group, LARGEST_GROUP) => {
-                if received == 0 {
-                    break;
+    log: Option<Log>,
+}
+
+impl WritingTask {
+    async fn run(mut self, mut queue: mpsc::Receiver<Box<dyn Job>>, mut stop: oneshot::Receiver<()>) {
+        let mut group = Vec::with_capacity(LARGEST_GROUP);
+        let mut is_locked = false;
+        loop {
+            tokio::select! {
+                biased;
+                () = due(self.log.as_ref()) => self.log_the_rest().await,
+                received = queue.recv_many(&mut group, LARGEST_GROUP) => {
+                    if received == 0 {
+                        break;
+                    }
+                    let was_locked = is_locked;
+                    is_locked = self.commit(&mut group).await;
+                    if is_locked != was_locked {
+                        wait_for_locks(&mut self.connection, !is_locked).await;
+                    }
                 }
-                let was_locked = is_locked;
-                is_locked = commit(&mut connection, &feed, &place, &mut group).await;
-                if is_locked != was_locked {
-                    wait_for_locks(&mut connection, !is_locked).await;
-                }
+                _ = &mut stop, if !queue.is_closed() => queue.close(),
             }
-            _ = &mut stop, if !queue.is_closed() => queue.close(),
+        }
+        self.log_the_rest().await;
+        if let Err(error) = self.connection.close().await {
+            tracing::warn!(error = %error, "the ledger did not close cleanly; it recovers at the next start");
         }
     }
-    if let Err(error) = connection.close().await {
-        tracing::warn!(error = %error, "the ledger did not close cleanly; it recovers at the next start");
+
+    /// Runs a group in one transaction. Answers each operation after the commit, once the mirror has been told. An
+    /// acknowledgement needs a ledger that is still at its path. Returns whether another process has locked the database.
+    async fn commit(&mut self, group: &mut Vec<Box<dyn Job>>) -> bool {
+        if let Err(replaced) = self.place.known() {
+            refuse(group, || replaced.clone().into());
+            return false;
+        }
+        let written = self.transact(group).await;
+        if written.is_ok()
+            && let Err(replaced) = self.place.check().await
+        {
+            save(&mut self.connection).await;
+            refuse(group, || replaced.clone().into());
+            return false;
+        }
+        match written {
+            Ok(()) => {
+                for job in group.iter() {
+                    self.feed.committed(&**job);
+                }
+                group.drain(..).for_each(Job::answer);
+                false
+            }
+            Err(NotCommitted::Ended(end)) => {
+                self.roll_back().await;
+                refuse(group, || end.into());
+                false
+            }
+            Err(NotCommitted::Database(error)) => {
+                self.roll_back().await;
+                // The commit may have reached the disk although it failed.
+                self.feed.doubt();
+                refuse(group, || failed(Arc::clone(&error)));
+                is_locked(&error)
+            }
+        }
+    }
+
+    /// Each operation has its own savepoint, so that one that fails does not undo the others.
+    ///
+    /// The statements are written out because sqlx counts how deep its transactions are nested. Its count stays wrong once
+    /// SQLite has rolled back by itself (<https://www.sqlite.org/lang_transaction.html>, section 3).
+    async fn transact(&mut self, group: &mut [Box<dyn Job>]) -> Result<(), NotCommitted> {
+        if let Some(log) = &self.log {
+            log.check().map_err(NotCommitted::Ended)?;
+        }
+        let (connection, least_bytes) = (&mut self.connection, self.feed.least_bytes());
+        execute(connection, "BEGIN IMMEDIATE").await?;
+        for job in group.iter_mut() {
+            execute(connection, "SAVEPOINT operation").await?;
+            if let Err(error) = job.apply(connection, least_bytes).await
+                && execute(connection, "ROLLBACK TO operation").await.is_err()
+            {
+                // SQLite has rolled back the whole transaction, with the changes of the other operations of the group.
+                return Err(NotCommitted::Database(error));
+            }
+            execute(connection, "RELEASE operation").await?;
+        }
+        let waits = group.iter().any(|job| job.waits_for_log());
+        match &mut self.log {
+            Some(log) => log.commit(connection, waits).await,
+            None => Ok(execute(connection, "COMMIT").await?),
+        }
+    }
+
+    /// Logs the changes for which no caller waits.
+    async fn log_the_rest(&mut self) {
+        let Some(log) = self.log.as_mut().filter(|log| log.has_unlogged()) else { return };
+        let logged = async {
+            log.check().map_err(NotCommitted::Ended)?;
+            execute(&mut self.connection, "BEGIN IMMEDIATE").await?;
+            log.commit(&mut self.connection, true).await
+        };
+        if let Err(not_committed) = logged.await {
+            log.put_off();
+            self.roll_back().await;
+            if let NotCommitted::Database(error) = not_committed {
+                tracing::warn!(error = %chain(&error), "changes of the ledger could not be read for its log; trying again");
+            }
+        }
+    }
+
+    /// On a full disk SQLite has rolled back by itself. The statement then fails, which does no harm.
+    async fn roll_back(&mut self) {
+        let _ = execute(&mut self.connection, "ROLLBACK").await;
     }
 }
 
-/// Runs a group in one transaction. Answers each operation after the commit, once the mirror has been told. An
-/// acknowledgement needs a ledger that is still at its path. Returns whether another process has locked the database.
-async fn commit(
-    connection: &mut SqliteConnection,
-    feed: &Feed,
-    place: &Place,
-    group: &mut Vec<Box<dyn Job>>,
-) -> bool {
-    if let Err(replaced) = place.known() {
-        refuse(group, &replaced);
-        return false;
-    }
-    let written = transact(connection, feed.least_bytes(), group).await;
-    if written.is_ok()
-        && let Err(replaced) = place.check().await
-    {
-        save(connection).await;
-        refuse(group, &replaced);
-        return false;
-    }
-    match written {
-        Ok(()) => {
-            for job in group.iter() {
-                feed.committed(&**job);
-            }
-            group.drain(..).for_each(Job::answer);
-            false
-        }
-        Err(error) => {
-            // On a full disk SQLite has rolled back by itself. The statement then fails, which does no harm.
-            let _ = execute(connection, "ROLLBACK").await;
-            // The commit may have reached the disk although it failed.
-            feed.doubt();
-            group.drain(..).for_each(|job| job.fail(failed(Arc::clone(&error))));
-            is_locked(&error)
-        }
+async fn due(log: Option<&Log>) {
+    match log {
+        Some(log) => log.due().await,
+        None => std::future::pending().await,
     }
 }
 
@@ -172,8 +237,8 @@ async fn wait_for_locks(connection: &mut SqliteConnection, waits: bool) {
     }
 }
 
-fn refuse(group: &mut Vec<Box<dyn Job>>, replaced: &Replaced) {
-    group.drain(..).for_each(|job| job.fail(replaced.clone().into()));
+fn refuse(group: &mut Vec<Box<dyn Job>>, why: impl Fn() -> LedgerError) {
+    group.drain(..).for_each(|job| job.fail(why()));
 }
 
 /// Writes all that is committed into the database itself. If only the write-ahead log was removed, it has what was
@@ -184,29 +249,9 @@ async fn save(connection: &mut SqliteConnection) {
     }
 }
 
-/// Each operation has its own savepoint, so that one that fails does not undo the others.
-///
-/// The statements are written out because sqlx counts how deep its transactions are nested. Its count stays wrong once
-/// SQLite has rolled back by itself (<https://www.sqlite.org/lang_transaction.html>, section 3).
-async fn transact(
+pub(super) async fn execute(
     connection: &mut SqliteConnection,
-    least_bytes: u64,
-    group: &mut [Box<dyn Job>],
-) -> Result<(), Arc<sqlx::Error>> {
-    execute(connection, "BEGIN IMMEDIATE").await?;
-    for job in group {
-        execute(connection, "SAVEPOINT operation").await?;
-        if let Err(error) = job.apply(connection, least_bytes).await
-            && execute(connection, "ROLLBACK TO operation").await.is_err()
-        {
-            // SQLite has rolled back the whole transaction, with the changes of the other operations of the group.
-            return Err(error);
-        }
-        execute(connection, "RELEASE operation").await?;
-    }
-    Ok(execute(connection, "COMMIT").await?)
-}
-
-async fn execute(connection: &mut SqliteConnection, statement: &'static str) -> Result<(), sqlx::Error> {
+    statement: &'static str,
+) -> Result<(), sqlx::Error> {
     sqlx::query(statement).execute(connection).await.map(drop)
 }

@@ -11,6 +11,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use crate::Replaced;
+use crate::log::WriterEnd;
 use cloakroom_core::resource::{
     BlobKey, Bundle, DeletionReason, FileName, Lifetime, Owner, OwnerHistory, Resource, ResourceId,
     SecretHash, State, UploadHandle,
@@ -350,6 +351,9 @@ pub enum LedgerError {
     /// The ledger is not at its path any more. Nothing is written to it.
     #[error(transparent)]
     Replaced(#[from] Replaced),
+    /// This server must not write any more.
+    #[error(transparent)]
+    Ended(#[from] WriterEnd),
     /// The ledger was closed.
     #[error("the ledger is closed: the server is stopping")]
     Closed,

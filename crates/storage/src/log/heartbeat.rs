@@ -1,6 +1,6 @@
 //! The beats of a server that writes: it replaces its stamp every few seconds, so that others see that it is there.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
@@ -10,6 +10,22 @@ use super::{LogError, LogStore, WriterStamp, WriterState};
 use cloakroom_core::lock::lock;
 use cloakroom_core::text::chain;
 
+/// Why a server writes no more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum WriterEnd {
+    /// Another server has claimed a later epoch.
+    #[error(
+        "another server has taken over this bucket, so this one acknowledges and deletes nothing more: only one may run at a time"
+    )]
+    Superseded,
+    /// The ledger could not take over what the log has.
+    #[error(
+        "a change is in the log in the bucket, and could not be written to the ledger in the data directory: the next start \
+         makes that ledger anew"
+    )]
+    NotCommitted,
+}
+
 /// A server that has claimed an epoch.
 pub struct Heartbeat {
     store: Arc<dyn LogStore>,
@@ -17,7 +33,9 @@ pub struct Heartbeat {
     /// The stamp that this server wrote last. Held while it is replaced.
     stamp: tokio::sync::Mutex<WriterStamp>,
     state: Mutex<WriterState>,
-    lost: CancellationToken,
+    /// Cancelled once this server must not write any more.
+    over: CancellationToken,
+    end: OnceLock<WriterEnd>,
 }
 
 impl Heartbeat {
@@ -32,7 +50,8 @@ impl Heartbeat {
             claimed,
             stamp: claimed.into(),
             state: Mutex::new(claimed.state),
-            lost: CancellationToken::new(),
+            over: CancellationToken::new(),
+            end: OnceLock::new(),
         });
         let beats = Arc::clone(&heartbeat).beats(interval);
         (heartbeat, AbortOnDropHandle::new(tokio::spawn(beats)))
@@ -43,9 +62,21 @@ impl Heartbeat {
         self.claimed.epoch
     }
 
-    /// Cancelled once another server has claimed a later epoch.
-    pub fn lost(&self) -> &CancellationToken {
-        &self.lost
+    /// Why this server writes no more; `None` while it does.
+    pub fn ended(&self) -> Option<WriterEnd> {
+        self.end.get().copied()
+    }
+
+    /// Waits until this server must not write any more.
+    pub async fn over(&self) -> WriterEnd {
+        self.over.cancelled().await;
+        self.ended().unwrap_or(WriterEnd::Superseded)
+    }
+
+    /// Ends it. Only the first reason counts.
+    pub(super) fn end(&self, why: WriterEnd) {
+        let _ = self.end.set(why);
+        self.over.cancel();
     }
 
     /// What the beats say from now on.
@@ -57,7 +88,7 @@ impl Heartbeat {
     pub async fn seen(&self) -> Result<u64, LogError> {
         let stamp = self.store.stamp().await?.ok_or_else(missing)?;
         if !stamp.is_of_writer_of(&self.claimed) {
-            self.lost.cancel();
+            self.end(WriterEnd::Superseded);
         }
         Ok(stamp.epoch)
     }
@@ -75,14 +106,14 @@ impl Heartbeat {
         if found.is_of_writer_of(&self.claimed) {
             *stamp = found;
         } else {
-            self.lost.cancel();
+            self.end(WriterEnd::Superseded);
         }
         Ok(())
     }
 
     async fn beats(self: Arc<Self>, interval: Duration) {
         let mut fails = false;
-        while !self.lost.is_cancelled() {
+        while self.end.get() != Some(&WriterEnd::Superseded) {
             tokio::time::sleep(interval).await;
             let failed = self.beat().await.err();
             match &failed {

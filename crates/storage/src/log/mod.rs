@@ -1,6 +1,7 @@
 //! The log of the ledger in the bucket of its bundles. With it the bucket alone is enough to go on: the files of the ledger are
 //! only a cache.
 
+mod append;
 mod group;
 mod heartbeat;
 #[cfg(test)]
@@ -10,8 +11,9 @@ mod stamp;
 mod store;
 mod takeover;
 
+pub use append::{Appender, Progress};
 pub use group::{Columns, DamagedGroup, Group, RowChange, Value};
-pub use heartbeat::Heartbeat;
+pub use heartbeat::{Heartbeat, WriterEnd};
 pub use protocol::{Answer, Append, NotAPosition, Position, Takeover, Trim};
 pub use stamp::{ForeignStamp, Waiting, WriterStamp, WriterState};
 pub use store::{KeptCopy, LedgerFile, LogError, LogStore};

@@ -63,8 +63,8 @@ pub trait LedgerFile: Send + Sync {
     /// Makes the changes of a group to it.
     async fn apply(&self, group: Group) -> Result<(), LedgerError>;
 
-    /// Brings it to the form of this version, and notes that its log goes on behind `start`.
-    async fn finish(&self, start: Position) -> Result<(), LedgerError>;
+    /// Brings it to the form of this version. A new one has no rows.
+    async fn finish(&self) -> Result<(), LedgerError>;
 }
 
 /// The log cannot be used, or read.

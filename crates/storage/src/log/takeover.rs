@@ -87,7 +87,7 @@ impl Starting<'_> {
                 Takeover::Read { next, .. } => Answer::Group(self.read(next, claimed.installation).await?),
                 Takeover::Write { epoch } => {
                     let start = Position::start(epoch);
-                    self.file.finish(start).await?;
+                    self.file.finish().await?;
                     self.store.write_copy(start, self.file.path()).await?;
                     Answer::Done
                 }
@@ -149,6 +149,3 @@ impl Starting<'_> {
         Ok(true)
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -145,7 +145,8 @@ async fn each_resource_counts_as_the_least_at_least(data: &LedgerData) {
     let id = stored(&ledger, "a", 0).await;
     stored(&ledger, "a", LEAST + 1).await;
     assert_eq!(taken(&ledger), (2, 2 * LEAST + 1));
-    assert_eq!(taken(&open(data).await), (2, 2 * LEAST + 1));
+    let ledger = open(data).await;
+    assert_eq!(taken(&ledger), (2, 2 * LEAST + 1));
     delete(&ledger, id).await;
     ledger.finish(id, Finish::Deleted).await.unwrap();
     assert_eq!(taken(&ledger), (1, LEAST + 1));
@@ -180,6 +181,9 @@ async fn what_is_stored_counts_from_the_start_by_its_namespace(data: &LedgerData
 }
 
 async fn rows_that_another_hand_changed_count_when_they_are_counted_again(data: &LedgerData) {
+    if !data.has_other_hands() {
+        return;
+    }
     let ledger = open(data).await;
     let _going_on = upload(&ledger, &[bytes(10, 1000)]).await.unwrap();
     stored(&open(data).await, "a", 50).await;

@@ -111,10 +111,10 @@ async fn a_handle_is_kept_until_the_upload_is_complete_or_abandoned(data: &Ledge
     begin(&ledger, id).await;
     ledger.note_handle(id, handle.clone()).await.unwrap();
     // A process that begins anew knows the handle.
-    let reopened = open(data).await;
-    let abandoned = reopened.abandon(id).await.unwrap();
+    let ledger = open(data).await;
+    let abandoned = ledger.abandon(id).await.unwrap();
     assert_eq!(abandoned, Some(Abandoned { handle: Some(handle.clone()) }));
-    reopened.finish(id, Finish::Abandoned { late: None }).await.unwrap();
+    ledger.finish(id, Finish::Abandoned { late: None }).await.unwrap();
     let late = ledger.note_handle(id, handle.clone()).await;
     assert!(matches!(late, Err(LedgerError::Abandoned { .. })));
     let complete = ready(&ledger).await;
@@ -267,11 +267,12 @@ async fn equal_owners_need_memory_once(data: &LedgerData) {
 }
 
 async fn the_cluster_that_was_written_down_last_is_the_one_that_is_known(data: &LedgerData) {
-    let ledger = open(data).await;
+    let mut ledger = open(data).await;
     assert_eq!(ledger.facts().await.unwrap().cluster, None);
     for uid in [Some("one"), Some("other"), None, None, Some("one")] {
         ledger.write(Fact::Cluster(uid.map(str::to_owned))).await.unwrap();
-        assert_eq!(open(data).await.facts().await.unwrap().cluster.as_deref(), uid);
+        ledger = open(data).await;
+        assert_eq!(ledger.facts().await.unwrap().cluster.as_deref(), uid);
     }
 }
 
@@ -391,7 +392,7 @@ async fn what_was_seen_of_an_owner_is_noted_on_ready_rows_only(data: &LedgerData
 }
 
 async fn what_is_stored_is_ready_or_deleting_and_counts_by_namespace(data: &LedgerData) {
-    let ledger = open(data).await;
+    let mut ledger = open(data).await;
     assert_eq!(ledger.totals().await.unwrap(), Totals::default());
     begin(&ledger, new_id()).await;
     ready(&ledger).await;
@@ -401,7 +402,7 @@ async fn what_is_stored_is_ready_or_deleting_and_counts_by_namespace(data: &Ledg
     let counts = BTreeMap::from([("pending", 1), ("ready", 2), ("deleting", 1), ("deleted", 1)]);
     assert_eq!(ledger.ready.by_state(), counts);
     for (least_bytes, bytes) in [(0, 3000), (1001, 3003)] {
-        let ledger = AnyLedger::load(data.open().await, least_bytes).await;
+        ledger = AnyLedger::load(data.open().await, least_bytes).await;
         let totals = ledger.totals().await.unwrap();
         assert_eq!(totals.stored, BTreeMap::from([("team-a".to_owned(), Stored { resources: 3, bytes })]));
         assert_eq!((&totals.by_state, ledger.ready.by_state()), (&counts, counts.clone()));

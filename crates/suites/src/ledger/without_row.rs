@@ -25,7 +25,8 @@ async fn a_key_has_a_row_or_has_ended_or_is_not_known(data: &LedgerData) {
     let with_row = [uploading, ready(&ledger).await, deleting(&ledger).await];
     let all: Vec<_> = with_row.into_iter().chain([late, gone, unknown, tombstone]).collect();
     let expected = BTreeMap::from([(late, true), (gone, false), (unknown, false), (tombstone, true)]);
-    assert_eq!(without_row(&open(data).await, &all).await, expected);
+    let ledger = open(data).await;
+    assert_eq!(without_row(&ledger, &all).await, expected);
     assert_eq!(without_row(&ledger, &[]).await, BTreeMap::new());
     // A second end of the same upload does not make the ledger forget the key.
     ledger.abandon(late).await.unwrap().unwrap();

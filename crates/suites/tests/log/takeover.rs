@@ -1,81 +1,23 @@
+//! The start of a server whose ledger is in a bucket.
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
-use bytes::Bytes;
-use jiff::Timestamp;
+use cloakroom_storage::ledger::LedgerError;
+use cloakroom_storage::log::{
+    Columns, Group, LedgerFile, LogError, Position, RowChange, Started, Starting, Timing, WriterStamp,
+    WriterState,
+};
+use cloakroom_storage::stamp::Installation;
+use cloakroom_suites::memory_log::MemoryLog;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-use super::*;
-use crate::ledger::LedgerError;
-use crate::log::{Columns, KeptCopy, RowChange, WriterState};
-use cloakroom_core::lock::lock;
-
 /// Longer than any step takes.
 const BOUND: Duration = Duration::from_secs(20);
-
-#[derive(Default)]
-struct Objects {
-    stamp: Option<WriterStamp>,
-    groups: BTreeMap<Position, Bytes>,
-    copies: BTreeMap<Position, Vec<u8>>,
-}
-
-/// A bucket in memory.
-#[derive(Default)]
-struct Memory(Mutex<Objects>);
-
-#[async_trait]
-impl LogStore for Memory {
-    async fn stamp(&self) -> Result<Option<WriterStamp>, LogError> {
-        Ok(lock(&self.0).stamp)
-    }
-
-    async fn replace_stamp(&self, seen: Option<WriterStamp>, by: WriterStamp) -> Result<bool, LogError> {
-        let mut objects = lock(&self.0);
-        let is_same = objects.stamp == seen;
-        if is_same {
-            objects.stamp = Some(by);
-        }
-        Ok(is_same)
-    }
-
-    async fn write_group(&self, at: Position, group: Bytes) -> Result<(), LogError> {
-        lock(&self.0).groups.insert(at, group);
-        Ok(())
-    }
-
-    async fn group(&self, at: Position) -> Result<Option<Bytes>, LogError> {
-        Ok(lock(&self.0).groups.get(&at).cloned())
-    }
-
-    async fn remove_groups(&self, last: Position) -> Result<(), LogError> {
-        lock(&self.0).groups.retain(|at, _| *at > last);
-        Ok(())
-    }
-
-    async fn copies(&self) -> Result<Vec<KeptCopy>, LogError> {
-        let copy = |at: &Position| KeptCopy { at: *at, written_at: Timestamp::UNIX_EPOCH };
-        Ok(lock(&self.0).copies.keys().map(copy).collect())
-    }
-
-    async fn write_copy(&self, at: Position, path: &Path) -> Result<(), LogError> {
-        lock(&self.0).copies.insert(at, std::fs::read(path).unwrap());
-        Ok(())
-    }
-
-    async fn read_copy(&self, at: Position, path: &Path) -> Result<(), LogError> {
-        std::fs::write(path, &lock(&self.0).copies[&at]).unwrap();
-        Ok(())
-    }
-
-    async fn remove_copy(&self, at: Position) -> Result<(), LogError> {
-        lock(&self.0).copies.remove(&at);
-        Ok(())
-    }
-}
 
 /// A file with a line for each change.
 struct Lines(PathBuf);
@@ -106,15 +48,15 @@ impl LedgerFile for Lines {
         Ok(())
     }
 
-    async fn finish(&self, start: Position) -> Result<(), LedgerError> {
-        self.add(&format!("start {start}"));
+    async fn finish(&self) -> Result<(), LedgerError> {
+        self.add("begins");
         Ok(())
     }
 }
 
 struct Server {
     folder: tempfile::TempDir,
-    store: Arc<Memory>,
+    store: Arc<MemoryLog>,
 }
 
 impl Server {
@@ -134,12 +76,12 @@ impl Server {
     fn add_group(&self, at: Position, table: &str) {
         let changes = vec![RowChange { table: table.into(), key: Columns::new(), row: None }];
         let group = Group { installation: installation(), at, form: 1, changes };
-        lock(&self.store.0).groups.insert(at, group.encode().unwrap().into());
+        self.store.objects().groups.insert(at, group.encode().unwrap().into());
     }
 
     fn set_stamp(&self, epoch: u64, state: WriterState) {
         let stamp = WriterStamp { installation: installation(), epoch, writer: 9, beat: 3, state };
-        lock(&self.store.0).stamp = Some(stamp);
+        self.store.objects().stamp = Some(stamp);
     }
 
     async fn starts_after(&self, patience: Duration, waits: &Notify) -> Result<Started, LogError> {
@@ -168,8 +110,8 @@ async fn the_first_server_begins_a_new_ledger() {
     let server = Server::new();
     let started = server.starts().await.unwrap();
     assert_eq!(started.start, at(1, 0));
-    assert_eq!(server.file().text(), "start 1-0\n");
-    assert_eq!(lock(&server.store.0).copies, BTreeMap::from([(at(1, 0), b"start 1-0\n".to_vec())]));
+    assert_eq!(server.file().text(), "begins\n");
+    assert_eq!(server.store.objects().copies, BTreeMap::from([(at(1, 0), b"begins\n".to_vec())]));
 }
 
 #[tokio::test]
@@ -179,27 +121,27 @@ async fn the_next_server_has_the_newest_copy_and_the_log_behind_it() {
     for (place, text) in
         [(at(1, 9), "older\n"), (at(2, 0), "old\n"), (at(2, 2), "a\nb\n"), (at(7, 0), "later\n")]
     {
-        lock(&server.store.0).copies.insert(place, text.into());
+        server.store.objects().copies.insert(place, text.into());
     }
     for (place, table) in [(at(2, 2), "b"), (at(2, 3), "c"), (at(2, 4), "d"), (at(1, 10), "x")] {
         server.add_group(place, table);
     }
     let started = server.starts().await.unwrap();
     assert_eq!(started.start, at(3, 0));
-    assert_eq!(server.file().text(), "a\nb\nc\nd\nstart 3-0\n");
+    assert_eq!(server.file().text(), "a\nb\nc\nd\nbegins\n");
 }
 
 #[tokio::test]
 async fn a_log_that_is_not_whole_is_refused_and_its_group_is_named() {
     let damaged = |server: &Server| {
         server.add_group(at(1, 1), "a");
-        let whole = lock(&server.store.0).groups[&at(1, 1)].clone();
-        lock(&server.store.0).groups.insert(at(1, 1), whole.slice(..whole.len() / 2));
+        let whole = server.store.objects().groups[&at(1, 1)].clone();
+        server.store.objects().groups.insert(at(1, 1), whole.slice(..whole.len() / 2));
     };
     let misplaced = |server: &Server| {
         server.add_group(at(1, 2), "a");
-        let other = lock(&server.store.0).groups.remove(&at(1, 2)).unwrap();
-        lock(&server.store.0).groups.insert(at(1, 1), other);
+        let other = server.store.objects().groups.remove(&at(1, 2)).unwrap();
+        server.store.objects().groups.insert(at(1, 1), other);
     };
     let gap = |server: &Server| server.add_group(at(1, 2), "a");
     for (spoil, says) in [
@@ -215,11 +157,11 @@ async fn a_log_that_is_not_whole_is_refused_and_its_group_is_named() {
     ] {
         let server = Server::new();
         server.set_stamp(1, WriterState::Stopped);
-        lock(&server.store.0).copies.insert(at(1, 0), Vec::new());
+        server.store.objects().copies.insert(at(1, 0), Vec::new());
         spoil(&server);
         let refused = server.starts().await.err().unwrap().to_string();
         assert!(refused.starts_with(says), "{refused}");
-        assert!(!lock(&server.store.0).copies.contains_key(&at(2, 0)), "{says}");
+        assert!(!server.store.objects().copies.contains_key(&at(2, 0)), "{says}");
     }
 }
 
@@ -227,10 +169,10 @@ async fn a_log_that_is_not_whole_is_refused_and_its_group_is_named() {
 async fn a_ledger_whose_stamp_is_missing_is_not_begun_anew() {
     let server = Server::new();
     drop(server.starts().await.unwrap().heartbeat);
-    lock(&server.store.0).stamp = None;
+    server.store.objects().stamp = None;
     let refused = server.starts().await.err().unwrap().to_string();
     assert!(refused.starts_with("the stamp of the bucket is missing, and the copy 1-0"), "{refused}");
-    assert_eq!(lock(&server.store.0).copies[&at(1, 0)], b"start 1-0\n");
+    assert_eq!(server.store.objects().copies[&at(1, 0)], b"begins\n");
 }
 
 #[tokio::test]
@@ -239,7 +181,7 @@ async fn a_ledger_whose_copies_are_missing_is_not_begun_anew() {
     let (heartbeat, _beats) = server.starts().await.unwrap().heartbeat;
     heartbeat.beat().await.unwrap();
     server.set_stamp(1, WriterState::Stopped);
-    lock(&server.store.0).copies.clear();
+    server.store.objects().copies.clear();
     let refused = server.starts().await.err().unwrap().to_string();
     assert!(refused.starts_with("the bucket has no copy of its ledger any more"), "{refused}");
 }
@@ -247,15 +189,15 @@ async fn a_ledger_whose_copies_are_missing_is_not_begun_anew() {
 #[tokio::test]
 async fn a_first_start_that_was_cut_off_goes_on() {
     let server = Server::new();
-    let state = || lock(&server.store.0).stamp.unwrap().state;
+    let state = || server.store.objects().stamp.unwrap().state;
     let (heartbeat, beats) = server.starts().await.unwrap().heartbeat;
     drop(beats);
     assert_eq!(state(), WriterState::Begins);
-    lock(&server.store.0).copies.clear();
+    server.store.objects().copies.clear();
     let started = server.starts_after(Duration::from_millis(5), &Notify::new()).await.unwrap();
     assert_eq!(started.start, at(2, 0));
     heartbeat.beat().await.unwrap();
-    assert!(heartbeat.lost().is_cancelled());
+    assert!(heartbeat.ended().is_some());
     started.heartbeat.0.beat().await.unwrap();
     assert_eq!(state(), WriterState::Serves);
 }
@@ -271,7 +213,7 @@ async fn a_second_server_waits_until_the_first_one_says_that_it_has_stopped() {
         heartbeat.beat().await.unwrap();
     });
     assert_eq!(started.unwrap().start, at(2, 0));
-    assert_eq!(second.file().text(), "start 1-0\nstart 2-0\n");
+    assert_eq!(second.file().text(), "begins\nbegins\n");
 }
 
 #[tokio::test]
@@ -286,14 +228,14 @@ async fn a_second_server_takes_over_when_the_first_one_beats_no_more() {
     assert_eq!(started.unwrap().start, at(2, 0));
     // The first one wakes up.
     assert_eq!(heartbeat.seen().await.unwrap(), 2);
-    assert!(heartbeat.lost().is_cancelled());
+    assert!(heartbeat.ended().is_some());
 }
 
 #[tokio::test]
 async fn of_two_servers_that_claim_at_once_one_waits_for_the_other() {
     let first = Server::new();
     first.set_stamp(4, WriterState::Yields);
-    lock(&first.store.0).copies.insert(at(4, 0), Vec::new());
+    first.store.objects().copies.insert(at(4, 0), Vec::new());
     let second = first.beside();
     let (one, other) = (first.starts(), second.starts());
     let (mut one, mut other) = (std::pin::pin!(one), std::pin::pin!(other));
@@ -307,7 +249,7 @@ async fn of_two_servers_that_claim_at_once_one_waits_for_the_other() {
     heartbeat.beat().await.unwrap();
     assert_eq!(rest.await.unwrap().start, at(6, 0));
     heartbeat.beat().await.unwrap();
-    assert!(heartbeat.lost().is_cancelled());
+    assert!(heartbeat.ended().is_some());
 }
 
 #[tokio::test]
@@ -316,15 +258,15 @@ async fn a_beat_whose_answer_was_lost_is_known_again() {
     let started = server.starts().await.unwrap();
     let (heartbeat, beats) = started.heartbeat;
     drop(beats);
-    let written = lock(&server.store.0).stamp.unwrap();
-    lock(&server.store.0).stamp = Some(written.next(WriterState::Serves));
+    let written = server.store.objects().stamp.unwrap();
+    server.store.objects().stamp = Some(written.next(WriterState::Serves));
     heartbeat.beat().await.unwrap();
     heartbeat.beat().await.unwrap();
     assert_eq!(heartbeat.seen().await.unwrap(), 1);
-    assert!(!heartbeat.lost().is_cancelled());
-    assert_eq!(lock(&server.store.0).stamp.unwrap().beat, written.beat + 2);
-    lock(&server.store.0).stamp = None;
+    assert!(heartbeat.ended().is_none());
+    assert_eq!(server.store.objects().stamp.unwrap().beat, written.beat + 2);
+    server.store.objects().stamp = None;
     assert!(heartbeat.seen().await.is_err(), "no other server has removed it");
     assert!(heartbeat.beat().await.is_err());
-    assert!(!heartbeat.lost().is_cancelled());
+    assert!(heartbeat.ended().is_none());
 }

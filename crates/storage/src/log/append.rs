@@ -1,0 +1,144 @@
+//! The groups of one server on their way into the log.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::time::{Instant, sleep};
+
+use super::{Answer, Append, Group, Heartbeat, LogError, LogStore, Position, RowChange, Started, WriterEnd};
+use crate::stamp::Installation;
+use cloakroom_core::lock::lock;
+use cloakroom_core::text::chain;
+
+/// How long to wait after a request that failed. The store has repeated it by itself already.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// From when on a log that does not go on holds up new work.
+const STALLED: Duration = Duration::from_secs(10);
+
+/// The log of the server that writes. It has one user: the task that writes the ledger.
+pub struct Appender {
+    store: Arc<dyn LogStore>,
+    heartbeat: Arc<Heartbeat>,
+    installation: Installation,
+    step: Append,
+    progress: Arc<Progress>,
+}
+
+/// How far the log has come, for those who only look.
+#[derive(Debug)]
+pub struct Progress(Mutex<State>);
+
+#[derive(Debug, Clone, Copy)]
+struct State {
+    last: Position,
+    bytes: u64,
+    under_way_since: Option<Instant>,
+}
+
+impl Progress {
+    fn new(last: Position) -> Self {
+        Self(Mutex::new(State { last, bytes: 0, under_way_since: None }))
+    }
+
+    /// The last group that the ledger has.
+    pub fn last(&self) -> Position {
+        lock(&self.0).last
+    }
+
+    /// How many bytes were written to the log since the start.
+    pub fn bytes(&self) -> u64 {
+        lock(&self.0).bytes
+    }
+
+    /// Whether a group has waited for the store for so long that no new work should be taken.
+    pub fn is_stalled(&self) -> bool {
+        lock(&self.0).under_way_since.is_some_and(|since| since.elapsed() >= STALLED)
+    }
+}
+
+impl Appender {
+    /// The log of a server that has started.
+    pub fn new(store: Arc<dyn LogStore>, started: &Started) -> Self {
+        let progress = Arc::new(Progress::new(started.start));
+        let (heartbeat, installation) = (Arc::clone(&started.heartbeat.0), started.installation);
+        Self { store, heartbeat, installation, step: Append::Idle { last: started.start }, progress }
+    }
+
+    /// How far it has come.
+    pub fn progress(&self) -> &Arc<Progress> {
+        &self.progress
+    }
+
+    /// Whether this server still writes, as far as it knows.
+    pub fn check(&self) -> Result<(), WriterEnd> {
+        self.heartbeat.ended().map_or(Ok(()), Err)
+    }
+
+    /// The next group of the log. `form` is that of the tables.
+    pub fn group(&self, form: i64, changes: Vec<RowChange>) -> Result<Bytes, serde_json::Error> {
+        let at = self.progress.last().next();
+        Ok(Group { installation: self.installation, at, form, changes }.encode()?.into())
+    }
+
+    /// Writes the next group. When this returns, the log has it, and the ledger must take it over before the next one: see
+    /// [`Self::committed`]. While the store fails, it is asked again without end, because nobody knows whether it has the group. It
+    /// must not be dropped before its end, unless the process ends.
+    pub async fn append(&mut self, group: &Bytes) -> Result<(), WriterEnd> {
+        self.check()?;
+        self.under_way(true);
+        self.step = self.step.begin();
+        let written = self.write(group).await;
+        self.under_way(false);
+        written
+    }
+
+    /// The ledger has the group. If it could not take it, this server ends, because its ledger and its log differ.
+    pub fn committed(&self, is_committed: bool, group: &Bytes) {
+        if !is_committed {
+            self.heartbeat.end(WriterEnd::NotCommitted);
+        }
+        let mut state = lock(&self.progress.0);
+        if let Append::Idle { last } = self.step {
+            state.last = last;
+        }
+        state.bytes += group.len() as u64;
+    }
+
+    async fn write(&mut self, group: &Bytes) -> Result<(), WriterEnd> {
+        let mut fails = false;
+        loop {
+            let answered = match self.step {
+                Append::Idle { .. } => return self.check(),
+                Append::Ended => return self.check().and(Err(WriterEnd::Superseded)),
+                Append::Put(at) => self.store.write_group(at, group.clone()).await.map(|()| Answer::Done),
+                Append::Check(_) => self.heartbeat.seen().await.map(Answer::Stamp),
+            };
+            let answer = answered.unwrap_or_else(|error| {
+                tell(&error, &mut fails);
+                Answer::Unknown
+            });
+            self.step = self.step.answered(answer);
+            if answer == Answer::Unknown {
+                sleep(RETRY).await;
+                self.check()?;
+            }
+        }
+    }
+
+    fn under_way(&self, is_under_way: bool) {
+        lock(&self.progress.0).under_way_since = is_under_way.then(Instant::now);
+    }
+}
+
+/// Says once for each group that the store fails.
+fn tell(error: &LogError, fails: &mut bool) {
+    if !*fails {
+        tracing::warn!(
+            error = %chain(error),
+            "a change could not be written to the log in the bucket; it is tried again until it is there"
+        );
+    }
+    *fails = true;
+}

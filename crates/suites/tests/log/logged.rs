@@ -1,0 +1,117 @@
+//! A ledger whose log is in a bucket: what waits for the log, and what becomes of a server that is replaced.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cloakroom_adapters::Place;
+use cloakroom_adapters::sqlite::{SqliteFile, SqliteLedger};
+use cloakroom_core::resource::ResourceId;
+use cloakroom_storage::ledger::{Fact, Ledger, LedgerError, Stray};
+use cloakroom_storage::log::{
+    Appender, Group, LogStore, Position, Progress, Started, Starting, Timing, WriterEnd, WriterState,
+};
+use cloakroom_storage::stamp::Installation;
+use cloakroom_suites::memory_log::MemoryLog;
+use cloakroom_testing::wait::until_true;
+use futures_util::FutureExt as _;
+use jiff::Timestamp;
+use tempfile::TempDir;
+
+struct Server {
+    _folder: TempDir,
+    ledger: SqliteLedger,
+    started: Started,
+    progress: Arc<Progress>,
+}
+
+/// Starts a server. One that is there has to say that it yields.
+async fn start(log: &Arc<MemoryLog>) -> Server {
+    let (folder, store) = (tempfile::tempdir().unwrap(), Arc::clone(log) as Arc<dyn LogStore>);
+    let path = folder.path().join("ledger.db");
+    let bound = Duration::from_secs(20);
+    let starting = Starting {
+        store: Arc::clone(&store),
+        file: &SqliteFile::new(path.clone()),
+        timing: Timing { patience: bound, look: bound, beat: bound },
+        installation: Installation::generate(&mut rand::rng()),
+        tell: &|_, _| {},
+    };
+    let started = starting.run().await.unwrap();
+    let appender = Appender::new(store, &started);
+    let progress = Arc::clone(appender.progress());
+    let ledger = SqliteLedger::open_in(&Place::default(), &path, Some(appender)).await.unwrap();
+    Server { _folder: folder, ledger, started, progress }
+}
+
+fn cluster(uid: &str) -> Fact {
+    Fact::Cluster(Some(uid.to_owned()))
+}
+
+/// A change for which nobody waits.
+fn strays() -> Fact {
+    let key = cloakroom_core::resource::BlobKey::of(ResourceId::generate(&mut rand::rng()));
+    let stray = Stray { key, size_bytes: 1, seen_at: Timestamp::UNIX_EPOCH };
+    Fact::Strays { found: vec![stray], gone: Vec::new() }
+}
+
+fn group(log: &MemoryLog, number: u64) -> Option<Group> {
+    let at = Position { epoch: 1, number };
+    log.objects().groups.get(&at).map(|bytes| Group::decode(bytes).unwrap())
+}
+
+#[tokio::test]
+async fn a_change_is_neither_seen_nor_acknowledged_before_the_log_has_it() {
+    let log = Arc::new(MemoryLog::default());
+    let server = start(&log).await;
+    log.objects().takes_groups = false;
+    let mut writing = server.ledger.write(cluster("one"));
+    assert!((&mut writing).now_or_never().is_none());
+    log.refused_a_group().await;
+    assert!((&mut writing).now_or_never().is_none());
+    assert_eq!(server.ledger.facts().await.unwrap().cluster, None);
+    assert_eq!(server.progress.last(), Position::start(1));
+    log.objects().takes_groups = true;
+    writing.await.unwrap();
+    assert_eq!(server.ledger.facts().await.unwrap().cluster.as_deref(), Some("one"));
+    let written = group(&log, 1).unwrap();
+    assert_eq!(written.changes.len(), 1);
+    assert_eq!(server.progress.last(), written.at);
+}
+
+#[tokio::test]
+async fn changes_for_which_nobody_waits_go_along_with_the_next_group_or_after_a_second() {
+    let log = Arc::new(MemoryLog::default());
+    let server = start(&log).await;
+    server.ledger.write(strays()).await.unwrap();
+    assert!(group(&log, 1).is_none());
+    server.ledger.write(cluster("one")).await.unwrap();
+    assert_eq!(group(&log, 1).unwrap().changes.len(), 2);
+    server.ledger.write(strays()).await.unwrap();
+    until_true("the log has the stray", || group(&log, 2).is_some()).await;
+    server.ledger.write(strays()).await.unwrap();
+    server.ledger.close().await;
+    assert_eq!(group(&log, 3).unwrap().changes.len(), 1, "a ledger that is closed has logged all");
+}
+
+#[tokio::test]
+async fn a_server_that_was_replaced_acknowledges_nothing_more() {
+    let log = Arc::new(MemoryLog::default());
+    let first = start(&log).await;
+    first.ledger.write(cluster("one")).await.unwrap();
+    let heartbeat = &first.started.heartbeat.0;
+    heartbeat.say(WriterState::Yields);
+    heartbeat.beat().await.unwrap();
+    let second = start(&log).await;
+    for _ in 0..2 {
+        let refused = first.ledger.write(cluster("late")).await;
+        assert!(matches!(refused, Err(LedgerError::Ended(WriterEnd::Superseded))), "{refused:?}");
+        assert_eq!(first.ledger.facts().await.unwrap().cluster.as_deref(), Some("one"));
+    }
+    assert_eq!(heartbeat.over().await, WriterEnd::Superseded);
+    assert_eq!(second.ledger.facts().await.unwrap().cluster.as_deref(), Some("one"));
+    // Its first late group is there, and belongs to nobody.
+    assert!(group(&log, 2).is_some() && group(&log, 3).is_none());
+    second.ledger.write(cluster("two")).await.unwrap();
+    first.ledger.close().await;
+    assert!(group(&log, 3).is_none());
+}

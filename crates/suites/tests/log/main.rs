@@ -1,0 +1,5 @@
+//! A ledger whose log and copies are in a bucket, here one in memory.
+#![expect(clippy::unwrap_used, reason = "tests are read for what they check")]
+
+mod logged;
+mod takeover;
