@@ -29,7 +29,7 @@ pub use external_submitter::SubmitterChoice;
 pub use fetch::FetchArgs;
 pub use serve::{AccessArgs, KubernetesArgs, ServeArgs, UploadAuthChoice};
 pub use stage::{StageArgs, ca_giver, token_giver};
-pub use store::{AddressingChoice, RestoreChoice, StoreArgs};
+pub use store::{AddressingChoice, StoreArgs};
 pub use submit::{SubmitArgs, VARIABLES as SUBMIT_VARIABLES, help as submit_help};
 
 /// Help is as wide as the terminal, and no wider than this: longer lines are hard to read.

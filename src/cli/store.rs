@@ -7,7 +7,8 @@ use clap::{Args, ValueEnum};
 
 use cloakroom_core::secret_text::SecretText;
 use cloakroom_core::size::ByteSize;
-use cloakroom_storage::copies::{CopyName, NotACopyName};
+use cloakroom_core::time::SparkDuration;
+use cloakroom_storage::log::Position;
 
 /// How a bucket is named in addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -18,21 +19,12 @@ pub enum AddressingChoice {
     Path,
 }
 
-/// Which copy of the ledger the server begins with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RestoreChoice {
-    /// The newest one.
-    Latest,
-    /// The one of that name.
-    Copy(CopyName),
-}
-
 #[derive(Debug, Args)]
 #[expect(clippy::doc_markdown, reason = "the comments are the help texts, where names have no backticks")]
 #[command(next_help_heading = "Store")]
 pub struct StoreArgs {
     /// Keep the bundles in a bucket: s3://BUCKET/PREFIX, az://CONTAINER/PREFIX or gs://BUCKET/PREFIX, or in HDFS:
-    /// webhdfs://NAMENODE:PORT/FOLDER. The ledger stays in the data directory. Credentials come from the environment [default:
+    /// webhdfs://NAMENODE:PORT/FOLDER. The ledger is there, too. Credentials come from the environment [default:
     /// bundles are in --data-dir]
     #[arg(long, env = "CLOAKROOM_STORE", hide_env_values = true, value_name = "URL", value_parser = hidden())]
     pub store: Option<SecretText>,
@@ -67,23 +59,27 @@ pub struct StoreArgs {
     #[arg(long, env = "CLOAKROOM_STORE_ALLOW_HTTP", value_parser = BoolishValueParser::new(), requires = "store")]
     pub store_allow_http: bool,
 
-    /// If there is no ledger in --data-dir, begin with a copy that the bucket has: latest, or a name such as 2026-01-31T12-00-00Z
-    /// [default: none]
-    #[arg(long, env = "CLOAKROOM_RESTORE_LEDGER", value_name = "COPY", value_parser = restore_choice, requires = "store")]
-    pub restore_ledger: Option<RestoreChoice>,
+    /// Go back to a copy of the ledger that the bucket has, such as 12-345, once [default: none]
+    #[arg(long, env = "CLOAKROOM_RESTORE_LEDGER", value_name = "COPY", requires = "store")]
+    pub restore_ledger: Option<Position>,
+
+    /// How long another server at the same place must have been silent before this one takes over
+    #[arg(
+        long,
+        env = "CLOAKROOM_TAKEOVER_AFTER",
+        value_name = "TIME",
+        default_value = "15s",
+        requires = "store"
+    )]
+    pub takeover_after: SparkDuration,
+
+    /// Take over from another server at the same place at once; that one ends [default: off]
+    #[arg(long, env = "CLOAKROOM_TAKE_OVER", value_parser = BoolishValueParser::new(), requires = "store")]
+    pub take_over: bool,
 
     /// Memory for all transfers to and from the bucket together
     #[arg(long, env = "CLOAKROOM_STORE_MEMORY", value_name = "SIZE", default_value = "128MiB")]
     pub store_memory: ByteSize,
-}
-
-fn restore_choice(text: &str) -> Result<RestoreChoice, String> {
-    match text {
-        "latest" => Ok(RestoreChoice::Latest),
-        name => {
-            name.parse().map(RestoreChoice::Copy).map_err(|error: NotACopyName| format!("{error}, or latest"))
-        }
-    }
 }
 
 /// A text that no error of the command line shows, because it may have a key in it.

@@ -4,6 +4,7 @@ mod access;
 mod cluster;
 mod copies;
 mod descriptors;
+mod in_bucket;
 mod limits;
 mod reload;
 mod settings;
@@ -30,14 +31,15 @@ use cloakroom_server::assembly::NotClosed;
 use cloakroom_server::descriptors::Allotment;
 use cloakroom_server::http::Edge;
 use cloakroom_server::shutdown::Shutdown;
+use cloakroom_storage::log::WriterEnd;
 pub(super) use cluster::Pod;
-use copies::Copies;
+use in_bucket::InBucket;
 use reload::Files;
 use settings::ServeSettings;
 use sockets::Sockets;
 use start::Started;
 
-/// How long requests in flight may still take if the data directory is not at its path any more.
+/// How long requests in flight may still take if nothing more may be written.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
 /// Serves until SIGTERM or SIGINT, and reads files again at SIGHUP. With `--check` it only says whether it could serve.
@@ -93,8 +95,7 @@ async fn serve(
     };
     // Why the server ends, if nobody asked it to.
     let mut fault: Option<anyhow::Error> = None;
-    let mut is_replaced = false;
-    if let Some(Started { mut server, local_admin, place, lock, copies }) = started {
+    if let Some(Started { mut server, local_admin, place, lock, in_bucket }) = started {
         for line in announcement {
             tracing::info!("{line}");
         }
@@ -106,14 +107,14 @@ async fn serve(
             is_finished = edge.finish_transfers() => is_finished,
             lost = place.lost() => {
                 tracing::error!("{lost}");
-                (fault, is_replaced) = (Some(lost.into()), true);
-                // The requests that met this still get their answers: 503, and not a broken connection.
-                shutdown.request();
-                let shutdown = shutdown.clone();
-                tokio::spawn(async move {
-                    tokio::time::sleep(LAST_ANSWERS).await;
-                    shutdown.hurry();
-                });
+                fault = Some(lost.into());
+                end_soon(&shutdown);
+                edge.finish_transfers().await
+            }
+            ended = over(in_bucket.as_ref()) => {
+                tracing::error!("{ended}");
+                fault = Some(ended.into());
+                end_soon(&shutdown);
                 edge.finish_transfers().await
             }
             ended = server.failed() => {
@@ -128,13 +129,11 @@ async fn serve(
         } else {
             tracing::warn!("transfers in flight were cut off: unfinished uploads leave nothing behind");
         }
-        let copies = copies.map(Copies::stop);
         if let Err(NotClosed) = server.close().await {
-            tracing::warn!(
-                "the ledger did not close in time, so there is no last copy of it; it recovers at the next start"
-            );
-        } else if let Some(copies) = copies.filter(|_| !is_replaced) {
-            copies.make(&shutdown).await;
+            tracing::warn!("the ledger did not close in time; it recovers at the next start");
+        }
+        if let Some(in_bucket) = in_bucket {
+            in_bucket.stop().await;
         }
         drop((local_admin, lock));
     }
@@ -142,4 +141,22 @@ async fn serve(
     edge.close().await;
     tracing::info!("stopped");
     fault.map_or(Ok(ExitCode::SUCCESS), Err)
+}
+
+/// Waits until a server whose ledger is in a bucket must not write any more.
+async fn over(in_bucket: Option<&InBucket>) -> WriterEnd {
+    match in_bucket {
+        Some(in_bucket) => in_bucket.heartbeat.over().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The requests that have met the fault still get their answers: 503, and not a broken connection.
+fn end_soon(shutdown: &Shutdown) {
+    shutdown.request();
+    let shutdown = shutdown.clone();
+    tokio::spawn(async move {
+        tokio::time::sleep(LAST_ANSWERS).await;
+        shutdown.hurry();
+    });
 }

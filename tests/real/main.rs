@@ -15,6 +15,7 @@ mod image;
 mod in_front;
 mod kubeconfigs;
 mod limits;
+mod logged;
 mod manifests;
 mod old_client;
 mod pages;
@@ -35,6 +36,7 @@ fn main() {
         proxies::trials(),
         limits::trials(),
         buckets::trials(),
+        logged::trials(),
         clouds::trials(),
         read_only::trials(),
         spark_jars::trials(),

@@ -12,9 +12,8 @@ use crate::owners::Owners;
 use cloakroom_core::clock::Clock;
 use cloakroom_core::metrics::Metrics;
 use cloakroom_storage::ledger::Ledger;
-use cloakroom_storage::stamp::Installation;
 use cloakroom_storage::store::Storage;
-use cloakroom_storage::{AccessError, ClaimError, Limits, Staging};
+use cloakroom_storage::{AccessError, ClaimError, Limits, Ownership, Staging};
 
 /// How long the cleaner, and then the ledger, may take to stop.
 const STOP_PATIENCE: Duration = Duration::from_secs(3);
@@ -40,8 +39,8 @@ pub struct Parts {
     pub admin_tokens: Option<TokenFile>,
     /// Where everything is counted.
     pub metrics: Metrics,
-    /// Joins ledger and store although they do not belong together: the id that an earlier start has named.
-    pub adopt: Option<Installation>,
+    /// What shows that ledger and store are this server's.
+    pub ownership: Ownership,
 }
 
 /// A server that serves.
@@ -74,7 +73,8 @@ impl Server {
     pub async fn start(parts: Parts, edge: &Edge) -> Result<Self, StartError> {
         let Parts { ledger, storage, clock, limits, metrics, .. } = parts;
         let opened =
-            Staging::open(Arc::clone(&ledger), storage, clock, limits, metrics.clone(), parts.adopt).await;
+            Staging::open(Arc::clone(&ledger), storage, clock, limits, metrics.clone(), parts.ownership)
+                .await;
         let staging = match opened {
             Ok(staging) => staging,
             Err(error) => {

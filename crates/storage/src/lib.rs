@@ -4,14 +4,12 @@
 //! - [`ledger`]: the port for the ownership table
 //! - [`ready`]: what is known of the ready resources without a query
 //! - [`log`]: the log of the ledger in a bucket
-//! - [`copies`]: copies of the ledger, away from its disk
 //! - [`stamp`]: the stamps by which a ledger and its store know each other
 //! - [`turns`]: whose work is done next
 //! - `staging`: stage, open, release, recover: joins ledger and store. What it has stands right here.
 
 #![deny(missing_docs)]
 
-pub mod copies;
 pub mod ledger;
 pub mod log;
 pub mod ready;
@@ -24,6 +22,6 @@ pub mod turns;
 pub use replaced::Replaced;
 pub use staging::{
     AccessError, Authority, CapacityLimits, ClaimError, DELETIONS_AT_ONCE, Download, LEAST_CHARGE, Limits,
-    NewUpload, NoRoom, Recovered, Share, ShareError, Staged, Staging, StraysGo, TOMBSTONE_LIFE,
+    NewUpload, NoRoom, Ownership, Recovered, Share, ShareError, Staged, Staging, StraysGo, TOMBSTONE_LIFE,
     TOMBSTONES_FOR_EACH, Terms, Upload, UploadError, check_new_ledger, owner_memory_bytes,
 };

@@ -91,6 +91,7 @@ impl Reopened for LoggedData {
             file: &SqliteFile::new(path.clone()),
             timing: Timing { patience: second, look: second, beat: second },
             installation: Installation::generate(&mut rand::rng()),
+            restore: None,
             tell: &|_, _| {},
         };
         let started = starting.run().await.unwrap();

@@ -13,7 +13,6 @@ use jiff::Timestamp;
 use cloakroom_core::client::Client;
 use cloakroom_core::lock::lock;
 use cloakroom_core::resource::{BlobKey, UploadHandle};
-use cloakroom_storage::stamp::Stamp;
 use cloakroom_storage::store::{
     Begun, BlobFacts, BlobStore, BlobStream, BlobWriter, StoreError, with_first_piece,
 };
@@ -30,7 +29,6 @@ struct Blobs {
     committed: BTreeMap<BlobKey, Committed>,
     arriving: BTreeMap<BlobKey, Arriving>,
     begun: u64,
-    stamp: Option<Stamp>,
 }
 
 #[derive(Debug)]
@@ -140,19 +138,6 @@ impl BlobStore for MemoryStore {
         let all: Vec<_> =
             lock(&self.0).committed.iter().map(|(key, blob)| Ok((*key, blob.facts()))).collect();
         stream::iter(all).boxed()
-    }
-
-    async fn stamp(&self) -> Result<Option<Stamp>, StoreError> {
-        Ok(lock(&self.0).stamp)
-    }
-
-    async fn replace_stamp(&self, seen: Option<Stamp>, by: Stamp) -> Result<bool, StoreError> {
-        let mut blobs = lock(&self.0);
-        let is_there = blobs.stamp == seen;
-        if is_there {
-            blobs.stamp = Some(by);
-        }
-        Ok(is_there)
     }
 
     async fn check(&self) -> Result<(), StoreError> {

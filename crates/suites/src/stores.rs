@@ -226,7 +226,7 @@ impl Uncommitted for FolderOfHdfs {
 
 fn in_store(store: Arc<BucketStore>, has_uploads: bool, uncommitted: Arc<dyn Uncommitted>) -> StoreData {
     let log = Some(Arc::clone(&store) as _);
-    let storage = Storage::elsewhere(store, None);
+    let storage = Storage::elsewhere(store);
     StoreData { storage, log, has_uploads, uncommitted, _kept: Box::new(()) }
 }
 
@@ -291,7 +291,7 @@ impl Uncommitted for DiskStore {
 
 async fn in_memory() -> StoreData {
     let store = MemoryStore::default();
-    let storage = Storage::elsewhere(Arc::new(store.clone()), None);
+    let storage = Storage::elsewhere(Arc::new(store.clone()));
     StoreData { storage, log: None, has_uploads: true, uncommitted: Arc::new(store), _kept: Box::new(()) }
 }
 

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use super::access::{admin_tokens, upload_auth};
 use super::cluster::{self, Pod};
+use super::in_bucket::Succession;
 use super::limits;
 use super::store::{self, Bucket};
-use crate::cli::{RestoreChoice, ServeArgs};
+use crate::cli::ServeArgs;
 use crate::commands::old_entrypoint::read;
 use crate::commands::{local, refuse};
 use crate::telemetry::LogFormat;
@@ -50,7 +51,8 @@ pub struct ServeSettings {
     /// Where the bundles are; `None` for the data directory.
     pub bucket: Option<Bucket>,
     pub adopt_store: Option<Installation>,
-    pub restore_ledger: Option<RestoreChoice>,
+    /// How it takes over from another server at the same bucket.
+    pub succession: Succession,
     pub limits: Limits,
     pub policy: Policy,
     pub cleanup_interval: Duration,
@@ -108,7 +110,11 @@ impl ServeSettings {
             data_dir: args.storage.data_dir.clone(),
             bucket,
             adopt_store: args.storage.adopt_store,
-            restore_ledger: args.store.restore_ledger,
+            succession: Succession::new(
+                args.store.takeover_after.get(),
+                args.store.take_over,
+                args.store.restore_ledger,
+            ),
             limits,
             policy: policy(args),
             cleanup_interval: args.lifecycle.cleanup_interval.get(),
@@ -246,6 +252,7 @@ fn check_times(args: &ServeArgs) -> anyhow::Result<()> {
         ("--max-unused", Some(args.lifecycle.max_unused)),
         ("--max-age", args.lifecycle.max_age),
         ("--stray-age", Some(args.lifecycle.stray_age)),
+        ("--takeover-after", Some(args.store.takeover_after)),
     ];
     match times.iter().find(|(_, time)| time.is_some_and(|time| time.get().is_zero())) {
         Some((flag, _)) => refuse!("{flag} is zero: give a time, such as 30s"),

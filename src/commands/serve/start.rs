@@ -4,11 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context as _;
 use tokio::time::Instant;
 
 use super::cluster::Pod;
-use super::copies::{self, Copies};
+use super::in_bucket::{self, InBucket};
 use super::settings::ServeSettings;
 use super::sockets::Addresses;
 use super::store::Bucket;
@@ -25,7 +24,7 @@ use cloakroom_server::descriptors::Allotment;
 use cloakroom_server::http::Edge;
 use cloakroom_storage::ledger::LedgerError;
 use cloakroom_storage::store::{Storage, StoreError};
-use cloakroom_storage::{ClaimError, check_new_ledger};
+use cloakroom_storage::{ClaimError, Ownership, check_new_ledger};
 
 /// How long the server waits until another process releases the data directory. This is more than twice the time that
 /// the shipped pod has to end.
@@ -41,10 +40,10 @@ pub struct Started {
     pub local_admin: Option<TokenOfThisRun>,
     /// Tells when the data directory is not at its path any more.
     pub place: Place,
-    /// Held until the last copy of the ledger is made.
+    /// Held until the ledger is closed.
     pub lock: DataDirectory,
-    /// Makes copies of the ledger, if there is a bucket for them.
-    pub copies: Option<Copies>,
+    /// What goes on beside a server whose ledger is in a bucket.
+    pub in_bucket: Option<InBucket>,
 }
 
 /// Starts the server behind `edge`. The future may be dropped at any point: that leaves no more than a crash, which the
@@ -60,27 +59,30 @@ pub async fn start(
     let directory = data_directory(&settings.data_dir, open, LOCK_PATIENCE).await.map_err(in_surroundings)?;
     let local_admin = local_admin(&settings, addresses)?;
     let clock = Arc::new(SystemClock::new());
-    let (path, place) = (directory.ledger(), directory.place().clone());
-    let lock = directory.clone();
-    let (storage, name) = if let Some(Bucket { location, store, .. }) = &settings.bucket {
-        match store.probe().await {
-            // The bundles in the store can still be fetched, and their removal makes room.
-            Err(ProbeError::Store { source: source @ StoreError::Full { .. }, .. }) => {
-                tracing::warn!(error = %chain(&source), "the store takes no bundles");
-            }
-            probed => probed?,
-        }
-        (Storage::elsewhere(Arc::clone(store), Some(Arc::new(directory))), location.to_string())
+    let (place, lock) = (directory.place().clone(), directory.clone());
+    let mut in_bucket = None;
+    let (storage, ledger, name) = if let Some(bucket) = &settings.bucket {
+        let (storage, ledger, beside) = from_bucket(bucket, &settings, &directory, &metrics).await?;
+        in_bucket = Some(beside);
+        (storage, ledger, bucket.location.to_string())
     } else {
-        let store = DiskStore::with_open_blobs(directory, allotment.bundles);
-        (Storage::on_disk(Arc::new(store)), settings.data_dir.display().to_string())
+        let path = directory.ledger();
+        let store = Arc::new(DiskStore::with_open_blobs(directory, allotment.bundles));
+        let (storage, name) = (Storage::on_disk(Arc::clone(&store)), settings.data_dir.display().to_string());
+        if !path.try_exists()? {
+            check_new_ledger(&*store, settings.adopt_store).await.map_err(|error| on(&name, error))?;
+        }
+        let ledger = open_ledger(&place, &path, &storage).await?;
+        (storage, Arc::new(ledger), name)
     };
-    if !path.try_exists()? {
-        prepare_ledger(&settings, &storage, &name, &path).await?;
-    }
-    let ledger = Arc::new(open_ledger(&place, &path, &storage).await?);
+    let ownership = Ownership {
+        adopt: settings.adopt_store,
+        heartbeat: in_bucket
+            .as_ref()
+            .map(|in_bucket| (Arc::clone(&in_bucket.heartbeat), settings.succession.rest)),
+    };
     let parts = Parts {
-        ledger: Arc::clone(&ledger) as _,
+        ledger,
         storage,
         owners: settings.owners(&metrics, Arc::clone(&clock) as _),
         clock,
@@ -91,41 +93,41 @@ pub async fn start(
         admin_tokens: settings
             .admin_tokens
             .or_else(|| local_admin.as_ref().map(|local| local.tokens.clone())),
-        metrics: metrics.clone(),
-        adopt: settings.adopt_store,
+        metrics,
+        ownership,
     };
     let server = Server::start(parts, edge).await.map_err(|error| match error {
         StartError::Claim(error) => on(&name, error),
         error @ StartError::Recovery(_) => error.into(),
     })?;
-    let copies = settings.bucket.as_ref();
-    let copies = copies.map(|bucket| {
-        Copies::begin(bucket, ledger, path, server.staging().clone(), metrics, edge.shutdown().clone())
-    });
-    Ok(Started { server, local_admin, place, lock, copies })
+    Ok(Started { server, local_admin, place, lock, in_bucket })
 }
 
-/// Gets a copy of the ledger if that is asked for. Otherwise makes sure that a new one may be made for the store `name`.
-async fn prepare_ledger(
+/// Makes the ledger from what is in the bucket, in a file of the data directory.
+async fn from_bucket(
+    bucket: &Bucket,
     settings: &ServeSettings,
-    storage: &Storage,
-    name: &str,
-    path: &Path,
-) -> anyhow::Result<()> {
-    let bucket = settings.bucket.as_ref();
-    if let (Some(bucket), Some(which)) = (bucket, settings.restore_ledger) {
-        return copies::restore(bucket, which, path).await.context("cannot restore the ledger");
+    directory: &DataDirectory,
+    metrics: &Metrics,
+) -> anyhow::Result<(Storage, Arc<SqliteLedger>, InBucket)> {
+    let of_a_disk = directory.ledger();
+    if of_a_disk.try_exists()? {
+        anyhow::bail!(
+            "{} is the ledger of a server without --store: give this one a --data-dir of its own, because its ledger is in the \
+             bucket",
+            of_a_disk.display()
+        );
     }
-    let Err(error) = check_new_ledger(&*storage.blobs, settings.adopt_store).await else { return Ok(()) };
-    let error = on(name, error);
-    Err(match copies::newest(bucket).await {
-        None => error,
-        Some(copy) => error.context(format!(
-            "there is no ledger in {}, and the bucket has a copy of one ({copy}): if no other server uses it, \
-             start with --restore-ledger latest",
-            settings.data_dir.display()
-        )),
-    })
+    match bucket.store.probe().await {
+        // The bundles in the store can still be fetched, and their removal makes room.
+        Err(ProbeError::Store { source: source @ StoreError::Full { .. }, .. }) => {
+            tracing::warn!(error = %chain(&source), "the store takes no bundles");
+        }
+        probed => probed?,
+    }
+    let (path, place) = (directory.cache(), directory.place().clone());
+    let (ledger, beside) = in_bucket::start(bucket, settings.succession, (&place, &path), metrics).await?;
+    Ok((Storage::elsewhere(Arc::clone(&bucket.store)), ledger, beside))
 }
 
 /// The error with the store that it is about.
@@ -167,8 +169,8 @@ fn local_admin(settings: &ServeSettings, addresses: &Addresses) -> anyhow::Resul
 /// Opens the ledger. A migration needs room: on a full disk it gets the reserve, as a deletion does.
 async fn open_ledger(place: &Place, path: &Path, storage: &Storage) -> anyhow::Result<SqliteLedger> {
     let opened = SqliteLedger::open_in(place, path, None).await;
-    let (Err(LedgerError::Full), Some(folder)) = (&opened, &storage.folder) else { return Ok(opened?) };
-    folder.release_reserve().await?;
+    let (Err(LedgerError::Full), Some(disk)) = (&opened, &storage.disk) else { return Ok(opened?) };
+    disk.release_reserve().await?;
     Ok(SqliteLedger::open_in(place, path, None).await?)
 }
 

@@ -7,53 +7,15 @@ use std::path::Path as FilePath;
 use std::sync::Arc;
 
 use cloakroom_core::client::Client;
-use cloakroom_storage::copies::CopyName;
 use cloakroom_storage::store::{Begun, BlobWriter, StoreError};
 use futures_util::TryStreamExt as _;
 use object_store::path::Path;
 
 use super::calls::Bucket;
-use super::{BucketStore, download, listing, upload};
+use super::{download, upload};
 
 /// How much of the file is read at a time.
 const PIECE_BYTES: usize = 1 << 20;
-
-impl BucketStore {
-    /// Keeps a copy of `file`, which must not change meanwhile.
-    pub async fn keep_copy(&self, name: CopyName, file: &FilePath) -> Result<(), StoreError> {
-        write(&self.0, self.copy(name), file).await
-    }
-
-    /// The copies that there are, the oldest first.
-    pub async fn copies(&self) -> Result<Vec<CopyName>, StoreError> {
-        let objects = listing::objects(&self.0, self.0.location.copies());
-        let names = objects.try_filter_map(async |found| Ok(name(&found.path)));
-        let mut names: Vec<CopyName> = names.try_collect().await?;
-        names.sort_unstable();
-        Ok(names)
-    }
-
-    /// Writes a copy into a new file at `file`, durably.
-    pub async fn read_copy(&self, name: CopyName, file: &FilePath) -> Result<(), StoreError> {
-        read(&self.0, self.copy(name), file).await
-    }
-
-    /// Removes a copy. It succeeds if there is none.
-    pub async fn remove_copy(&self, name: CopyName) -> Result<(), StoreError> {
-        self.0.remove(&self.copy(name)).await
-    }
-
-    fn copy(&self, name: CopyName) -> Path {
-        self.0.location.copies().join(format!("{name}{ENDING}"))
-    }
-}
-
-const ENDING: &str = ".db";
-
-/// The copy that the object is; `None` if another program has written it.
-fn name(path: &Path) -> Option<CopyName> {
-    path.filename()?.strip_suffix(ENDING)?.parse().ok()
-}
 
 /// Writes the file at `file` to `path`.
 pub(super) async fn write(bucket: &Arc<Bucket>, path: Path, file: &FilePath) -> Result<(), StoreError> {

@@ -31,7 +31,6 @@ use async_trait::async_trait;
 use cloakroom_core::client::Client;
 use cloakroom_core::metrics::{LimitUse, Metrics};
 use cloakroom_core::resource::{BlobKey, UploadHandle};
-use cloakroom_storage::stamp::Stamp;
 use cloakroom_storage::store::{Begun, BlobFacts, BlobStore, BlobStream, StoreError};
 use futures_util::stream::BoxStream;
 
@@ -122,17 +121,6 @@ impl BlobStore for BucketStore {
 
     fn list(&self) -> BoxStream<'_, Result<(BlobKey, BlobFacts), StoreError>> {
         listing::blobs(&self.0)
-    }
-
-    async fn stamp(&self) -> Result<Option<Stamp>, StoreError> {
-        let unreadable =
-            |_| StoreError::Fault("cannot read the stamp: it is not written as cloakroom writes it".into());
-        stamp::read(&self.0).await?.map(|text| text.parse().map_err(unreadable)).transpose()
-    }
-
-    async fn replace_stamp(&self, seen: Option<Stamp>, by: Stamp) -> Result<bool, StoreError> {
-        let seen = seen.map(|seen| seen.to_string());
-        stamp::replace(&self.0, seen.as_deref(), &by.to_string()).await
     }
 
     async fn check(&self) -> Result<(), StoreError> {

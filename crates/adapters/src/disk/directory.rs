@@ -24,6 +24,9 @@ pub(super) const BUNDLES: &str = "bundles";
 /// The database of the ledger.
 const LEDGER: &str = "ledger.db";
 
+/// The database that is made from a bucket at each start.
+const CACHE: &str = "ledger-of-the-bucket.db";
+
 /// The file that keeps space in reserve.
 pub(super) const RESERVE: &str = "reserve";
 
@@ -44,7 +47,7 @@ impl DataDirectory {
         Self::take(path, &[INCOMING, BUNDLES]).map_err(|error| explained(error, path))
     }
 
-    /// The same for a directory that has the ledger alone.
+    /// The same for a directory without bundles.
     pub fn open_for_ledger(path: &Path) -> Result<Self, DiskError> {
         Self::take(path, &[]).map_err(|error| explained(error, path))
     }
@@ -96,6 +99,11 @@ impl DataDirectory {
         self.path().join(LEDGER)
     }
 
+    /// The path of the database of a server whose ledger is in a bucket.
+    pub fn cache(&self) -> PathBuf {
+        self.path().join(CACHE)
+    }
+
     /// Tells whether the directory is still at its path. The ledger adds its files.
     pub fn place(&self) -> &Place {
         &self.place
@@ -136,8 +144,10 @@ fn may_write(root: &Root) -> Result<(), DiskError> {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
         Err(errno) => Err(DiskError::io("write to", root.shown(name), errno.into())),
     };
-    for end in ["", "-wal", "-shm"] {
-        may(Path::new(&format!("{LEDGER}{end}")), OF_FILES)?;
+    for name in [LEDGER, CACHE] {
+        for end in ["", "-wal", "-shm"] {
+            may(Path::new(&format!("{name}{end}")), OF_FILES)?;
+        }
     }
     let bundles = Path::new(BUNDLES);
     for folder in [Path::new(INCOMING), bundles] {

@@ -28,7 +28,7 @@ use cloakroom_core::client::Client;
 use cloakroom_core::resource::{BlobKey, UploadHandle};
 use cloakroom_storage::stamp::Stamp;
 use cloakroom_storage::store::{
-    Begun, BlobFacts, BlobStore, BlobStream, DataFolder, LocalDisk, Space, StoreError, with_first_piece,
+    Begun, BlobFacts, BlobStore, BlobStream, LocalDisk, Space, StoreError, with_first_piece,
 };
 use reader::{DiskBlob, Reading};
 use root::Root;
@@ -119,15 +119,6 @@ impl BlobStore for DiskStore {
         blobs.map_ok(|blobs| stream::iter(blobs).map(Ok::<_, DiskError>)).try_flatten().err_into().boxed()
     }
 
-    async fn stamp(&self) -> Result<Option<Stamp>, StoreError> {
-        Ok(self.in_root(stamp::read).await?)
-    }
-
-    async fn replace_stamp(&self, seen: Option<Stamp>, by: Stamp) -> Result<bool, StoreError> {
-        let _one = self.stamping.lock().await;
-        Ok(self.in_root(move |root| stamp::replace(root, seen, by)).await?)
-    }
-
     async fn check(&self) -> Result<(), StoreError> {
         let place = self.directory.place().clone();
         self.in_root(move |root| {
@@ -149,27 +140,22 @@ impl LocalDisk for DiskStore {
         self.reading.open.count()
     }
 
+    async fn stamp(&self) -> Result<Option<Stamp>, StoreError> {
+        Ok(self.in_root(stamp::read).await?)
+    }
+
+    async fn replace_stamp(&self, seen: Option<Stamp>, by: Stamp) -> Result<bool, StoreError> {
+        let _one = self.stamping.lock().await;
+        Ok(self.in_root(move |root| stamp::replace(root, seen, by)).await?)
+    }
+
     async fn arriving(&self) -> Result<Vec<BlobKey>, StoreError> {
         Ok(self.in_root(listing::arriving).await?)
     }
-}
 
-#[async_trait]
-impl DataFolder for DiskStore {
     async fn maintain(&self) -> Result<(), StoreError> {
-        self.directory.maintain().await
-    }
-
-    async fn release_reserve(&self) -> Result<(), StoreError> {
-        self.directory.release_reserve().await
-    }
-}
-
-#[async_trait]
-impl DataFolder for DataDirectory {
-    async fn maintain(&self) -> Result<(), StoreError> {
-        let directory = self.clone();
-        let maintained = self.calls().run(move || {
+        let directory = self.directory.clone();
+        let maintained = self.directory.calls().run(move || {
             directory.place().look()?;
             directory.make_again()?;
             reserve::keep(directory.root())
@@ -178,8 +164,7 @@ impl DataFolder for DataDirectory {
     }
 
     async fn release_reserve(&self) -> Result<(), StoreError> {
-        let root = Arc::clone(self.root());
-        Ok(self.calls().run(move || reserve::release(&root)).await?)
+        Ok(self.in_root(reserve::release).await?)
     }
 }
 

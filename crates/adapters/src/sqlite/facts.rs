@@ -1,14 +1,16 @@
 //! What the ledger remembers beside its rows.
 
+use std::str::FromStr;
+
 use async_trait::async_trait;
 use sqlx::Row as _;
+use sqlx::SqliteExecutor;
 use sqlx::sqlite::{SqliteConnection, SqlitePool, SqliteRow};
 
 use super::operation::Operation;
 use super::strays;
 use cloakroom_core::resource::OwnerKind;
 use cloakroom_storage::ledger::{Change, Fact, Facts, Stored, WatchScope};
-use cloakroom_storage::stamp::Claim;
 
 /// What a fact has changed.
 pub(super) struct Written {
@@ -29,6 +31,7 @@ impl Operation for Fact {
         let rows = match self {
             Self::Cluster(uid) => remember_cluster(uid.as_deref(), connection).await,
             Self::Claim(claim) => remember("claim", &claim.to_string(), connection).await,
+            Self::Restored(restored) => remember("restored", &restored.to_string(), connection).await,
             Self::Watched(scopes) => remember_watched(scopes, connection).await,
             Self::Strays { found, gone } => {
                 let rows = strays::note(found, gone, connection).await?;
@@ -59,7 +62,8 @@ pub(super) async fn facts(readers: &SqlitePool) -> Result<Facts, sqlx::Error> {
         cluster: cluster(readers).await?,
         watched: watched(readers).await?,
         strays: strays::all(readers).await?,
-        claim: claim(readers).await?,
+        claim: remembered("claim", readers).await?,
+        restored: remembered("restored", readers).await?,
     })
 }
 
@@ -79,12 +83,20 @@ async fn remember_cluster(uid: Option<&str>, connection: &mut SqliteConnection) 
     remember("cluster", uid, connection).await
 }
 
-async fn claim(readers: &SqlitePool) -> Result<Option<Claim>, sqlx::Error> {
-    let row = sqlx::query("SELECT value FROM facts WHERE name = 'claim'").fetch_optional(readers).await?;
+/// `None` if this version cannot read it, too.
+pub(super) async fn remembered<T: FromStr>(
+    name: &str,
+    from: impl SqliteExecutor<'_>,
+) -> Result<Option<T>, sqlx::Error> {
+    let row = sqlx::query("SELECT value FROM facts WHERE name = ?").bind(name).fetch_optional(from).await?;
     Ok(row.and_then(|row| row.try_get::<&str, _>("value").ok()?.parse().ok()))
 }
 
-async fn remember(name: &str, value: &str, connection: &mut SqliteConnection) -> Result<u64, sqlx::Error> {
+pub(super) async fn remember(
+    name: &str,
+    value: &str,
+    connection: &mut SqliteConnection,
+) -> Result<u64, sqlx::Error> {
     sqlx::query("INSERT INTO facts (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2")
         .bind(name)
         .bind(value)

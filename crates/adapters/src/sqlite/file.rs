@@ -15,12 +15,13 @@ use tokio::sync::Mutex;
 use super::error::failed;
 use super::opening::{not_migrated, not_opened};
 use super::writer::execute;
-use super::{changes, form};
-use cloakroom_storage::ledger::{LedgerError, WrongForm};
-use cloakroom_storage::log::{Group, LedgerFile};
+use super::{SqliteLedger, changes, facts, form};
+use cloakroom_storage::ledger::{LedgerError, Restored, WrongForm};
+use cloakroom_storage::log::{Group, LedgerFile, Position};
+use cloakroom_storage::stamp::Installation;
 
-/// What SQLite has beside a database while it is open.
-const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
+/// What an earlier process may have left beside a database: files of SQLite, and a copy that was under way.
+const BESIDE: [&str; 4] = ["-wal", "-shm", "-journal", "-copy"];
 
 /// The file of a ledger that is being made.
 pub struct SqliteFile {
@@ -99,13 +100,53 @@ impl LedgerFile for SqliteFile {
         applied.await.map_err(failed)
     }
 
-    async fn finish(&self) -> Result<(), LedgerError> {
+    async fn finish(&self, installation: Installation) -> Result<(), LedgerError> {
         let connection = match self.connection.lock().await.take() {
             Some(connection) => connection,
             None => self.open().await?,
         };
         let migrated = form::MIGRATIONS.run(&connection).await;
+        let found = match migrated {
+            Ok(()) => Self::belongs_to(installation, &connection).await.map_err(failed),
+            Err(source) => Err(not_migrated(source, self.shown())),
+        };
         connection.close().await;
-        migrated.map_err(|source| not_migrated(source, self.shown()))
+        match found? {
+            found if found == installation.to_string() => Ok(()),
+            found => {
+                Err(LedgerError::OtherInstallation { path: self.shown(), found, expected: installation })
+            }
+        }
+    }
+
+    async fn restored(&self) -> Result<Option<Position>, LedgerError> {
+        let connection = self.open().await?;
+        let restored = facts::remembered::<Restored>("restored", &connection).await;
+        connection.close().await;
+        Ok(restored.map_err(failed)?.map(|restored| restored.copy))
+    }
+
+    async fn put_back(&self, from: &Path, at: Position) -> Result<(), LedgerError> {
+        SqliteLedger::check_copy(from).await?;
+        fs::rename(from, &self.path).map_err(|error| LedgerError::NotWritable(Arc::new(error)))?;
+        let connection = self.open().await?;
+        let restored = Restored { copy: at, is_behind: true }.to_string();
+        let noted = async { facts::remember("restored", &restored, &mut *connection.acquire().await?).await };
+        let noted = noted.await;
+        connection.close().await;
+        noted.map(drop).map_err(failed)
+    }
+}
+
+impl SqliteFile {
+    /// The installation that the ledger names. A new one gets this name.
+    async fn belongs_to(installation: Installation, connection: &SqlitePool) -> Result<String, sqlx::Error> {
+        let mut connection = connection.acquire().await?;
+        if let Some(found) = facts::remembered("installation", &mut *connection).await? {
+            return Ok(found);
+        }
+        let name = installation.to_string();
+        facts::remember("installation", &name, &mut connection).await?;
+        Ok(name)
     }
 }

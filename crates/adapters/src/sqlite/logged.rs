@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep_until};
 use super::changes::RowChanges;
 use super::form;
 use super::writer::execute;
+use cloakroom_core::text::chain;
 use cloakroom_storage::log::{Appender, WriterEnd};
 
 /// How long a change that nobody waits for may stay out of the log.
@@ -87,7 +88,10 @@ impl Log {
             self.appender.append(&group).await.map_err(NotCommitted::Ended)?;
             let committed = execute(connection, "COMMIT").await;
             self.appender.committed(committed.is_ok(), &group);
-            committed?;
+            if let Err(error) = committed {
+                tracing::error!(error = %chain(&error), "a change that is in the log could not be committed to the ledger");
+                return Err(NotCommitted::Ended(WriterEnd::NotCommitted));
+            }
         }
         self.due_at = None;
         Ok(())

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use cloakroom_adapters::disk::{DataDirectory, DiskStore};
 use cloakroom_core::client::Client;
 use cloakroom_core::resource::BlobKey;
-use cloakroom_storage::store::{BlobStore as _, DataFolder as _, LocalDisk as _, StoreError};
+use cloakroom_storage::store::{BlobStore as _, LocalDisk as _, StoreError};
 use cloakroom_suites::store::{begin, commit, committed, content, is_there, new_key};
 use futures_util::TryStreamExt as _;
 use tempfile::TempDir;

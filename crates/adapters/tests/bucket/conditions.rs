@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cloakroom_core::metrics::Metrics;
 use cloakroom_core::text::chain;
-use cloakroom_storage::store::BlobStore as _;
+use cloakroom_storage::log::LogStore as _;
 use cloakroom_testing::ceph::Ceph;
 use cloakroom_testing::front::Turn;
 use cloakroom_testing::needs::trial;
@@ -34,7 +34,7 @@ async fn ceph_takes_versions_without_quotation_marks() {
     let store = store(&ceph.url(), SECRET_KEY, Pool::new(POOL_BYTES), &Metrics::new());
     store.probe().await.unwrap();
     let [first, second, third] =
-        [1, 2, 3].map(|id| format!("00000000000000ab 1 000000000000000{id}").parse().unwrap());
+        [1, 2, 3].map(|id| format!("form-1 00000000000000ab 1 {id} 0 serves").parse().unwrap());
     assert!(store.replace_stamp(None, first).await.unwrap());
     assert!(store.replace_stamp(Some(first), second).await.unwrap());
     assert!(!store.replace_stamp(Some(first), third).await.unwrap());

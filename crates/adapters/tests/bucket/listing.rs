@@ -3,6 +3,7 @@
 use cloakroom_adapters::bucket::Pool;
 use cloakroom_core::metrics::Metrics;
 use cloakroom_core::text::chain;
+use cloakroom_storage::log::LogStore as _;
 use cloakroom_storage::store::{BlobStore as _, StoreError};
 use cloakroom_testing::ceph::Ceph;
 use cloakroom_testing::front::Turn;
@@ -64,7 +65,7 @@ async fn a_stamp_that_is_absent_for_a_moment_is_found() {
     let is_stamp = |line: &str| line.starts_with("GET ") && line.contains("/stamp");
     let absent = Turn::Answer(404, XML, "<Error><Code>NoSuchKey</Code></Error>");
     let behind = Behind::start(first(2, is_stamp, absent)).await;
-    let (store, stamp) = (behind.store(), "00000000000000ab 1 0000000000000007".parse().unwrap());
+    let (store, stamp) = (behind.store(), "form-1 00000000000000ab 1 7 0 serves".parse().unwrap());
     // It is read, twice, before it is made.
     assert!(store.replace_stamp(None, stamp).await.unwrap());
     assert_eq!(store.stamp().await.unwrap(), Some(stamp));

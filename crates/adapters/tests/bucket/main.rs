@@ -4,7 +4,6 @@
 
 mod clouds;
 mod conditions;
-mod copies;
 mod downloads;
 mod hdfs;
 mod listing;
@@ -22,6 +21,7 @@ use cloakroom_adapters::bucket::{BucketOptions, BucketStore, Location, Pool};
 use cloakroom_core::client::Client;
 use cloakroom_core::metrics::Metrics;
 use cloakroom_core::resource::{BlobKey, ResourceId};
+use cloakroom_storage::log::{LogError, LogStore as _};
 use cloakroom_storage::store::{Begun, BlobStore as _, StoreError};
 use cloakroom_testing::front::{Front, Turn};
 use cloakroom_testing::needs::trial;
@@ -40,7 +40,6 @@ fn main() -> ExitCode {
         refusals::trials(),
         conditions::trials(),
         probe::trials(),
-        copies::trials(),
         listing::trials(),
         clouds::trials(),
         hdfs::trials(),
@@ -171,4 +170,11 @@ async fn download(store: &BucketStore, key: BlobKey, size_bytes: u64) -> Result<
     let pieces: Vec<Bytes> =
         store.open(key, size_bytes, 0..size_bytes, &Client::Server).await?.try_collect().await?;
     Ok(pieces.concat())
+}
+
+async fn stamp_failure(store: &BucketStore) -> StoreError {
+    match store.stamp().await.unwrap_err() {
+        LogError::Store(failure) => failure,
+        other => panic!("{other}"),
+    }
 }

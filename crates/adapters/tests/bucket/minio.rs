@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cloakroom_core::client::Client;
 use cloakroom_core::metrics::Metrics;
+use cloakroom_storage::log::LogStore as _;
 use cloakroom_storage::store::{Begun, BlobStore as _};
 use cloakroom_testing::front::{Front, Turn};
 use cloakroom_testing::logs;
@@ -59,7 +60,7 @@ async fn it_can_be_used() {
     listed.sort_unstable();
     keys.sort_unstable();
     assert_eq!(listed, keys);
-    let stamp = "00000000000000ab 1 0000000000000007".parse().unwrap();
+    let stamp = "form-1 00000000000000ab 1 7 0 serves".parse().unwrap();
     assert!(store.replace_stamp(None, stamp).await.unwrap());
     assert!(!store.replace_stamp(None, stamp).await.unwrap());
 }

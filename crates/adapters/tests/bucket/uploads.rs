@@ -3,7 +3,9 @@ use cloakroom_adapters::bucket::Pool;
 use cloakroom_core::client::Client;
 use cloakroom_core::resource::UploadHandle;
 use cloakroom_core::text::chain;
-use cloakroom_storage::stamp::{Installation, Stamp};
+use cloakroom_storage::log::LogStore as _;
+use cloakroom_storage::log::WriterStamp;
+use cloakroom_storage::stamp::Installation;
 use cloakroom_storage::store::{Begun, BlobStore as _, StoreError};
 use cloakroom_testing::front::Turn;
 use libtest_mimic::Trial;
@@ -102,7 +104,7 @@ async fn a_lost_answer_to_a_stamp_is_confirmed() {
     let is_stamp = |line: &str| line.starts_with("PUT ") && line.contains("/stamp");
     let behind = Behind::start(first(1, is_stamp, Turn::LoseAnswer)).await;
     let (store, random) = (behind.store(), &mut rand::rng());
-    let stamp = Stamp::new(Installation::generate(random), 1, random);
+    let stamp = WriterStamp::claim(None, Installation::generate(random), random);
     assert!(store.replace_stamp(None, stamp).await.unwrap());
     assert_eq!(store.stamp().await.unwrap(), Some(stamp));
 }

@@ -201,7 +201,8 @@ impl From<UploadError> for ApiError {
             UploadError::Store(StoreError::Throttled(_))
             | UploadError::Ledger(LedgerError::OutOfDescriptors) => return Self::throttled(&error),
             // The server ends for that, and says why in its log.
-            UploadError::Store(StoreError::Replaced(_)) | UploadError::Ledger(LedgerError::Replaced(_)) => {
+            UploadError::Store(StoreError::Replaced(_))
+            | UploadError::Ledger(LedgerError::Replaced(_) | LedgerError::Ended(_)) => {
                 return Self::shutting_down();
             }
             UploadError::Store(_) | UploadError::Ledger(_) => return Self::internal(&error),
@@ -237,9 +238,8 @@ impl From<AccessError> for ApiError {
                 Self::unavailable(&error)
             }
             // The server ends for that, and says why in its log.
-            AccessError::Store(StoreError::Replaced(_)) | AccessError::Ledger(LedgerError::Replaced(_)) => {
-                Self::shutting_down()
-            }
+            AccessError::Store(StoreError::Replaced(_))
+            | AccessError::Ledger(LedgerError::Replaced(_) | LedgerError::Ended(_)) => Self::shutting_down(),
             AccessError::DiskFull => {
                 tracing::warn!(error = %chain(&error), "change refused");
                 Self::new(Code::InsufficientStorage, error.to_string())

@@ -204,22 +204,6 @@ async fn a_copy_from_before_the_last_start_is_recognised_after_a_short_run() {
 }
 
 #[tokio::test]
-async fn an_outdated_copy_is_behind_even_if_it_has_an_unfinished_stamp() {
-    let app = TestApp::start().await;
-    // The next stamp is in the ledger, and not in the store.
-    app.faults.set(Step::StoreReplaceStamp, Fault::FailBefore);
-    app.staging.outdate_copies().await.unwrap_err();
-    app.faults.clear();
-    let copies = tempfile::tempdir().unwrap();
-    app.change_ledger(&format!("VACUUM INTO '{}'", copies.path().join("ledger.db").display())).await;
-    app.stage("after the copy").await;
-    assert!(app.staging.outdate_copies().await.unwrap());
-    let (directory, clock) = (joined(Some(app.data_dir()), Some(copies.path())), Arc::clone(&app.clock));
-    let app = TestApp::start_on(Arc::new(directory), clock, Options::default()).await;
-    assert_eq!(app.metric("ledger_behind").await, "1");
-}
-
-#[tokio::test]
 async fn the_end_of_a_server_stamps_what_it_changed() {
     let app = TestApp::start().await;
     let stamp = app.data_dir().join("bundles/stamp");

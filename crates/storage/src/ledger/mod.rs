@@ -12,12 +12,13 @@ use jiff::Timestamp;
 
 use crate::Replaced;
 use crate::log::WriterEnd;
+use crate::stamp::Installation;
 use cloakroom_core::resource::{
     BlobKey, Bundle, DeletionReason, FileName, Lifetime, Owner, OwnerHistory, Resource, ResourceId,
     SecretHash, State, UploadHandle,
 };
 
-pub use facts::{Fact, Facts};
+pub use facts::{Fact, Facts, Restored};
 pub use mirror::{Change, Mirror, Totals};
 pub use stray::{Rowless, Stray};
 pub use watched::WatchScope;
@@ -290,6 +291,16 @@ pub enum LedgerError {
         path: String,
         /// What it is.
         form: WrongForm,
+    },
+    /// The file is the ledger of another installation.
+    #[error("{path} is the ledger of the installation {found}, and not of {expected}")]
+    OtherInstallation {
+        /// The path of the database.
+        path: String,
+        /// The id that it has.
+        found: String,
+        /// The id of the bucket.
+        expected: Installation,
     },
     /// The tables cannot be made.
     #[error(

@@ -2,6 +2,7 @@
 //! only a cache.
 
 mod append;
+mod copies;
 mod group;
 mod heartbeat;
 #[cfg(test)]
@@ -12,6 +13,7 @@ mod store;
 mod takeover;
 
 pub use append::{Appender, Progress};
+pub use copies::{keep_copy, remove_earlier_epochs};
 pub use group::{Columns, DamagedGroup, Group, RowChange, Value};
 pub use heartbeat::{Heartbeat, WriterEnd};
 pub use protocol::{Answer, Append, NotAPosition, Position, Takeover, Trim};

@@ -63,8 +63,14 @@ pub trait LedgerFile: Send + Sync {
     /// Makes the changes of a group to it.
     async fn apply(&self, group: Group) -> Result<(), LedgerError>;
 
-    /// Brings it to the form of this version. A new one has no rows.
-    async fn finish(&self) -> Result<(), LedgerError>;
+    /// Brings it to the form of this version, as a ledger of this installation. A new one has no rows.
+    async fn finish(&self, installation: Installation) -> Result<(), LedgerError>;
+
+    /// The copy that the ledger was put back from last, once it is finished.
+    async fn restored(&self) -> Result<Option<Position>, LedgerError>;
+
+    /// Takes the file at `from` in its place, if that is whole, and notes that it is the copy `at`, which an admin wants back.
+    async fn put_back(&self, from: &Path, at: Position) -> Result<(), LedgerError>;
 }
 
 /// The log cannot be used, or read.
@@ -115,7 +121,34 @@ pub enum LogError {
         "the group {0} of the log is missing, and the next one is there: put it back, or go back to a copy of the ledger"
     )]
     Gap(Position),
+    /// There is no copy of that name.
+    #[error("there is no copy {wanted} of the ledger: there are {}", listed(.there))]
+    NoSuchCopy {
+        /// The one that was asked for.
+        wanted: Position,
+        /// Those that there are.
+        there: Vec<KeptCopy>,
+    },
+    /// A copy cannot take the place of the ledger.
+    #[error("the copy {at} of the ledger cannot be put back, and nothing was changed")]
+    UnfitCopy {
+        /// The copy.
+        at: Position,
+        /// What is wrong with it.
+        #[source]
+        source: LedgerError,
+    },
     /// The file that is made from the log cannot be written.
     #[error("the ledger cannot be made from the log")]
     Ledger(#[from] LedgerError),
+}
+
+fn listed(copies: &[KeptCopy]) -> String {
+    let shown =
+        |copy: &KeptCopy| format!("{} of {}", copy.at, copy.written_at.strftime("%Y-%m-%dT%H:%M:%SZ"));
+    if copies.is_empty() {
+        "none".to_owned()
+    } else {
+        copies.iter().map(shown).collect::<Vec<_>>().join(", ")
+    }
 }

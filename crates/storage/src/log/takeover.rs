@@ -34,6 +34,8 @@ pub struct Starting<'a> {
     pub timing: Timing,
     /// For a bucket that has no stamp.
     pub installation: Installation,
+    /// The copy that an admin wants back. It is taken once: a ledger that was put back from it stays as it is.
+    pub restore: Option<Position>,
     /// Told of each stamp that is waited for, and how much longer it is.
     pub tell: &'a (dyn Fn(WriterStamp, Duration) + Sync),
 }
@@ -60,50 +62,93 @@ impl Starting<'_> {
 
     /// Takes over, unless another server is faster.
     async fn attempt(&self) -> Result<Option<Started>, LogError> {
-        let stamp = self.wait().await?;
-        if stamp.is_none()
+        let seen = self.wait().await?;
+        if seen.is_none()
             && let Some(copy) = self.store.copies().await?.last()
         {
             return Err(LogError::NoStamp(copy.at));
         }
-        let mut step = Takeover::Look.answered(Answer::Stamp(stamp.map_or(0, |stamp| stamp.epoch)));
-        let claimed = WriterStamp::claim(stamp, self.installation, &mut rand::rng());
-        let mut heartbeat = None;
+        let claimed = WriterStamp::claim(seen, self.installation, &mut rand::rng());
+        if !self.store.replace_stamp(seen, claimed).await? {
+            return Ok(None);
+        }
+        let heartbeat = Heartbeat::begin(Arc::clone(&self.store), claimed, self.timing.beat);
+        let is_confirmed = self.take(claimed).await;
+        // So that the next start need not wait. One that was to make the first ledger has made none.
+        if is_confirmed.is_err() && claimed.state != WriterState::Begins {
+            heartbeat.0.say(WriterState::Stopped);
+            let _ = heartbeat.0.beat().await;
+        }
+        if !is_confirmed? {
+            return Ok(None);
+        }
+        heartbeat.0.say(WriterState::Serves);
+        let (start, installation) = (Position::start(claimed.epoch), claimed.installation);
+        Ok(Some(Started { start, installation, heartbeat }))
+    }
+
+    /// Makes the ledger of a claimed epoch. Returns `false` if another server has claimed a later one.
+    async fn take(&self, claimed: WriterStamp) -> Result<bool, LogError> {
+        let (mut step, mut last) = (Takeover::Find { epoch: claimed.epoch }, None);
         loop {
             let answer = match step {
-                Takeover::Look | Takeover::Lost => return Ok(None),
-                Takeover::Claim { .. } => {
-                    let is_replaced = self.store.replace_stamp(stamp, claimed).await?;
-                    if is_replaced {
-                        heartbeat =
-                            Some(Heartbeat::begin(Arc::clone(&self.store), claimed, self.timing.beat));
+                Takeover::Look | Takeover::Claim { .. } | Takeover::Lost => return Ok(false),
+                Takeover::Find { epoch } => {
+                    last = self.newest(epoch).await?;
+                    if last.is_none() && claimed.state != WriterState::Begins {
+                        return Err(LogError::NoCopy);
                     }
-                    Answer::Replaced(is_replaced)
+                    Answer::Newest(last)
                 }
-                Takeover::Find { epoch } => match self.newest(epoch).await? {
-                    None if claimed.state != WriterState::Begins => return Err(LogError::NoCopy),
-                    found => Answer::Newest(found),
-                },
-                Takeover::Read { next, .. } => Answer::Group(self.read(next, claimed.installation).await?),
+                Takeover::Read { next, .. } => {
+                    let is_there = self.read(next, claimed.installation).await?;
+                    last = if is_there { Some(next) } else { last };
+                    Answer::Group(is_there)
+                }
                 Takeover::Write { epoch } => {
-                    let start = Position::start(epoch);
-                    self.file.finish().await?;
-                    self.store.write_copy(start, self.file.path()).await?;
+                    self.file.finish(claimed.installation).await?;
+                    if let Some(wanted) = self.restore {
+                        self.restore(wanted, last, claimed.installation).await?;
+                    }
+                    self.store.write_copy(Position::start(epoch), self.file.path()).await?;
                     Answer::Done
                 }
                 Takeover::Confirm { .. } => {
                     Answer::Stamp(self.store.stamp().await?.map_or(0, |stamp| stamp.epoch))
                 }
-                Takeover::Serve { epoch } => {
-                    let (start, installation) = (Position::start(epoch), claimed.installation);
-                    return Ok(heartbeat.map(|heartbeat| {
-                        heartbeat.0.say(WriterState::Serves);
-                        Started { start, installation, heartbeat }
-                    }));
-                }
+                Takeover::Serve { .. } => return Ok(true),
             };
             step = step.answered(answer);
         }
+    }
+
+    /// Puts a copy in the place of the ledger, which has all groups up to `last`, and stays as a copy.
+    async fn restore(
+        &self,
+        wanted: Position,
+        last: Option<Position>,
+        installation: Installation,
+    ) -> Result<(), LogError> {
+        if self.file.restored().await? == Some(wanted) {
+            tracing::info!(copy = %wanted, "the ledger was put back from this copy already, and has gone on since then");
+            return Ok(());
+        }
+        let there = self.store.copies().await?;
+        let has = |at| there.iter().any(|copy| copy.at == at);
+        if !has(wanted) {
+            return Err(LogError::NoSuchCopy { wanted, there });
+        }
+        if let Some(last) = last.filter(|last| !has(*last)) {
+            self.store.write_copy(last, self.file.path()).await?;
+        }
+        let mut part = self.file.path().to_owned();
+        part.as_mut_os_string().push("-copy");
+        self.store.read_copy(wanted, &part).await?;
+        let unfit = |source| LogError::UnfitCopy { at: wanted, source };
+        self.file.put_back(&part, wanted).await.map_err(unfit)?;
+        self.file.finish(installation).await.map_err(unfit)?;
+        tracing::warn!(copy = %wanted, "the ledger was put back from a copy in the bucket");
+        Ok(())
     }
 
     /// Waits until the stamp may be replaced, and returns it.

@@ -36,11 +36,10 @@ use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 use crate::ledger::Mirror as _;
 use crate::ledger::{Fact, Forgotten, Ledger, LedgerError, Page, UnreadableRow, WatchScope};
 use crate::ready::{ReadyResources, Unreadable};
-use crate::stamp::Installation;
 use crate::store::Storage;
 use crate::turns::Turns;
 use capacity::Capacity;
-use claim::Claims;
+use claim::Claim;
 use cloakroom_core::clock::{Clock, Readings, SteadyTime};
 use cloakroom_core::lock::lock;
 use cloakroom_core::metrics::Metrics;
@@ -51,7 +50,7 @@ use cloakroom_core::text::chain;
 use transfers::Transfers;
 
 pub use capacity::{CapacityLimits, LEAST_CHARGE, NoRoom};
-pub use claim::{ClaimError, check_new_ledger};
+pub use claim::{ClaimError, Ownership, check_new_ledger};
 pub use download::Download;
 pub use error::{AccessError, UploadError};
 pub use recover::{DELETIONS_AT_ONCE, Recovered};
@@ -112,7 +111,7 @@ struct Parts {
     time: Mutex<SteadyTime>,
     capacity: Arc<Capacity>,
     transfers: Arc<Transfers>,
-    claims: Claims,
+    claim: Claim,
     /// Tasks that begin and acknowledge uploads, and that clean up after uploads whose client went away.
     background: TaskTracker,
     /// Uploads that this process began and has not acknowledged, nor removed: they stay here if a clean-up fails.
@@ -128,22 +127,21 @@ struct Parts {
 }
 
 impl Staging {
-    /// Joins a ledger and a store that belong together, and reads what is ready. `adopt` joins them
-    /// although they do not: it is the id that the error of an earlier start has named.
+    /// Joins a ledger and a store that belong together, and reads what is ready.
     pub async fn open(
         ledger: Arc<dyn Ledger>,
         storage: Storage,
         clock: Arc<dyn Clock>,
         limits: Limits,
         metrics: Metrics,
-        adopt: Option<Installation>,
+        ownership: Ownership,
     ) -> Result<Self, ClaimError> {
         metrics.deletions_have(DeletionReason::ALL.iter().map(|reason| reason.as_str()));
         let ready = Arc::new(ReadyResources::new(limits.capacity.least_charge));
         ledger.follow(Arc::clone(&ready) as _);
         ready.load(&*ledger).await?;
         let knows = ready.taken().resources;
-        let claims = Claims::check(&*ledger, knows, &*storage.blobs, adopt, metrics.clone()).await?;
+        let claim = Claim::check(&ledger, knows, &storage, ownership, metrics.clone()).await?;
         let capacity = Arc::new(Capacity::new(limits, Arc::clone(&ready)));
         let transfers = Arc::new(Transfers::new(limits));
         let background = TaskTracker::new();
@@ -157,7 +155,7 @@ impl Staging {
             time,
             capacity,
             transfers,
-            claims,
+            claim,
             background,
             own_uploads: Mutex::default(),
             unwritten_uses: Mutex::default(),
@@ -167,7 +165,7 @@ impl Staging {
             limits,
         };
         parts.tell_of_unreadable();
-        parts.begin_stamps().await;
+        parts.begin_claim().await;
         let parts = Arc::new(parts);
         let stamping = AbortOnDropHandle::new(tokio::spawn(claim::keep_stamping(Arc::downgrade(&parts))));
         Ok(Self { parts, stamping: Arc::new(stamping) })

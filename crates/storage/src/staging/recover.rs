@@ -43,7 +43,7 @@ impl Staging {
     pub async fn recover(&self, thorough: bool, strays_go: StraysGo) -> Result<Recovered, AccessError> {
         let parts = &self.parts;
         parts.begin_batch().await;
-        parts.maintain_folder().await?;
+        parts.maintain_disk().await?;
         parts.write_uses().await?;
         let uploads = parts.abandon_interrupted().await?;
         let deletions = parts.finish_deletions().await?;
@@ -79,7 +79,7 @@ impl Parts {
     /// earlier copy, and may have lost that it was acknowledged. Without its row it is a stray.
     async fn abandon_interrupted_one(&self, id: ResourceId) -> Result<bool, AccessError> {
         let is_own = lock(&self.own_uploads).contains(&id);
-        if self.capacity.is_in_flight(id) || (!is_own && self.claims.is_behind()) {
+        if self.capacity.is_in_flight(id) || !is_own && !self.may_abandon().await? {
             return Ok(false);
         }
         let Some(abandoned) = self.ledger.abandon(id).await? else { return Ok(false) };

@@ -148,8 +148,8 @@ impl Parts {
     /// Frees the reserve. On a full disk there may be no room to store that something is deleted or used.
     pub(super) async fn give_up_reserve(&self) -> Result<(), StoreError> {
         tracing::warn!("the disk is full: giving up the reserve to write a change down");
-        match &self.storage.folder {
-            Some(folder) => folder.release_reserve().await,
+        match &self.storage.disk {
+            Some(disk) => disk.release_reserve().await,
             None => Ok(()),
         }
     }
@@ -181,11 +181,11 @@ impl Parts {
         self.background.spawn(finished.in_current_span());
     }
 
-    /// Checks and maintains the ledger's folder. One that was replaced is an error, and a read-only disk too: all that a sweep
+    /// Checks and maintains the folder of ledger and bundles. One that was replaced is an error, and a read-only disk too: all that a sweep
     /// does would fail on it, and an alert should say so before a deletion is due.
-    pub(super) async fn maintain_folder(&self) -> Result<(), StoreError> {
-        let Some(folder) = &self.storage.folder else { return Ok(()) };
-        match folder.maintain().await {
+    pub(super) async fn maintain_disk(&self) -> Result<(), StoreError> {
+        let Some(disk) = &self.storage.disk else { return Ok(()) };
+        match disk.maintain().await {
             Ok(()) => {}
             Err(error @ (StoreError::Full { .. } | StoreError::Fault(_) | StoreError::Throttled(_))) => {
                 tracing::warn!(error = %chain(&error), "no reserve for deletions could be kept");

@@ -50,12 +50,6 @@ pub trait BlobStore: Send + Sync {
     /// All committed blobs, in no order. One that appears or disappears meanwhile may be listed or not.
     fn list(&self) -> BoxStream<'_, Result<(BlobKey, BlobFacts), StoreError>>;
 
-    /// The stamp of the ledger that the store belongs to; `None` if it belongs to none.
-    async fn stamp(&self) -> Result<Option<Stamp>, StoreError>;
-
-    /// Replaces the stamp `seen` durably. Returns `false`, and changes nothing, if the store has another one.
-    async fn replace_stamp(&self, seen: Option<Stamp>, by: Stamp) -> Result<bool, StoreError>;
-
     /// Checks whether blobs can be read now.
     async fn check(&self) -> Result<(), StoreError>;
 
@@ -117,17 +111,19 @@ pub trait LocalDisk: Send + Sync {
 
     /// Keys under which there are bytes that are not committed: uploads in flight, and what is left of others.
     async fn arriving(&self) -> Result<Vec<BlobKey>, StoreError>;
-}
 
-/// The folder that has the ledger, wherever the blobs are.
-#[async_trait]
-pub trait DataFolder: Send + Sync {
     /// Called before each sweep: checks that the folder is still the one that this process has locked, and keeps some disk
     /// space in reserve, so that deletions can be stored on a full disk.
     async fn maintain(&self) -> Result<(), StoreError>;
 
     /// Frees the reserve.
     async fn release_reserve(&self) -> Result<(), StoreError>;
+
+    /// The stamp of the ledger that the store belongs to; `None` if it belongs to none.
+    async fn stamp(&self) -> Result<Option<Stamp>, StoreError>;
+
+    /// Replaces the stamp `seen` durably. Returns `false`, and changes nothing, if the store has another one.
+    async fn replace_stamp(&self, seen: Option<Stamp>, by: Stamp) -> Result<bool, StoreError>;
 }
 
 /// The space of a disk, in bytes.
@@ -139,26 +135,24 @@ pub struct Space {
     pub used: u64,
 }
 
-/// A store, its disk if it is on a local one, and the folder of the ledger.
+/// A store, and its disk if it is on a local one.
 #[derive(Clone)]
 pub struct Storage {
     /// The blobs of the store.
     pub blobs: Arc<dyn BlobStore>,
-    /// The disk that they are on; `None` if they are not on a local disk.
+    /// The disk that they are on, with the ledger; `None` if they are not on a local disk.
     pub disk: Option<Arc<dyn LocalDisk>>,
-    /// The folder of the ledger; `None` if it has none on a disk.
-    pub folder: Option<Arc<dyn DataFolder>>,
 }
 
 impl Storage {
     /// Storage for blobs on a local disk, in the folder of the ledger.
-    pub fn on_disk(store: Arc<impl BlobStore + LocalDisk + DataFolder + 'static>) -> Self {
-        Self { blobs: Arc::clone(&store) as _, disk: Some(Arc::clone(&store) as _), folder: Some(store) }
+    pub fn on_disk(store: Arc<impl BlobStore + LocalDisk + 'static>) -> Self {
+        Self { blobs: Arc::clone(&store) as _, disk: Some(store) }
     }
 
     /// Storage for blobs that are not on a local disk.
-    pub fn elsewhere(store: Arc<impl BlobStore + 'static>, folder: Option<Arc<dyn DataFolder>>) -> Self {
-        Self { blobs: store, disk: None, folder }
+    pub fn elsewhere(store: Arc<impl BlobStore + 'static>) -> Self {
+        Self { blobs: store, disk: None }
     }
 
     /// How much space the disk has; `None` without a local disk.

@@ -1,14 +1,18 @@
 //! The claim in a ledger, and the count of its changes.
 
-use cloakroom_storage::ledger::{Fact, Finish};
+use cloakroom_storage::ledger::{Fact, Finish, Restored};
+use cloakroom_storage::log::Position;
 use cloakroom_storage::stamp::{Claim, ClaimState, Installation, Stamp};
 
 use super::rows::{at, deleting, new_id, open, pending};
 use crate::ledgers::LedgerData;
 use crate::{Rule, rules};
 
-pub const RULES: &[Rule<LedgerData>] =
-    rules!(a_claim_is_durable, each_change_is_counted_and_a_claim_is_none,);
+pub const RULES: &[Rule<LedgerData>] = rules!(
+    a_claim_is_durable,
+    the_copy_that_was_put_back_is_remembered,
+    each_change_is_counted_and_a_claim_is_none,
+);
 
 fn claim(number: u64, state: ClaimState) -> Claim {
     let random = &mut rand::rng();
@@ -24,6 +28,15 @@ async fn a_claim_is_durable(data: &LedgerData) {
         let claim = claim(number, state);
         open(data).await.write(Fact::Claim(claim)).await.unwrap();
         assert_eq!(open(data).await.facts().await.unwrap().claim, Some(claim));
+    }
+}
+
+async fn the_copy_that_was_put_back_is_remembered(data: &LedgerData) {
+    assert_eq!(open(data).await.facts().await.unwrap().restored, None);
+    for is_behind in [true, false] {
+        let restored = Restored { copy: Position { epoch: 3, number: 7 }, is_behind };
+        open(data).await.write(Fact::Restored(restored)).await.unwrap();
+        assert_eq!(open(data).await.facts().await.unwrap().restored, Some(restored));
     }
 }
 

@@ -30,9 +30,11 @@ pub const RULES: &[Rule<StoreData>] = rules!(
     blobs_with_the_same_prefix_do_not_disturb_each_other,
     what_is_not_there_whole_cannot_be_opened,
     a_large_blob_is_read_in_pieces_and_in_order,
-    a_stamp_is_replaced_only_by_those_who_have_seen_it,
     a_store_that_can_be_read_says_so,
 );
+
+/// What only a store on a disk does.
+pub const DISK_RULES: &[Rule<StoreData>] = rules!(a_stamp_is_replaced_only_by_those_who_have_seen_it);
 
 pub fn new_key() -> BlobKey {
     BlobKey::of(ResourceId::generate(&mut rand::rng()))
@@ -259,24 +261,25 @@ async fn a_large_blob_is_read_in_pieces_and_in_order(store: &StoreData) {
 }
 
 async fn a_stamp_is_replaced_only_by_those_who_have_seen_it(store: &StoreData) {
+    let disk = store.storage.disk.as_ref().unwrap();
     let random = &mut rand::rng();
     let installation = Installation::generate(random);
     let [first, second, other] = [1, 2, 2].map(|number| Stamp::new(installation, number, random));
-    assert_eq!(store.stamp().await.unwrap(), None);
-    assert!(!store.replace_stamp(Some(first), second).await.unwrap());
-    assert_eq!(store.stamp().await.unwrap(), None, "nothing was changed");
-    assert!(store.replace_stamp(None, first).await.unwrap());
-    assert!(!store.replace_stamp(None, second).await.unwrap());
-    assert!(store.replace_stamp(Some(first), second).await.unwrap());
-    assert!(!store.replace_stamp(Some(other), first).await.unwrap(), "the number is not the whole of it");
-    assert_eq!(store.stamp().await.unwrap(), Some(second));
+    assert_eq!(disk.stamp().await.unwrap(), None);
+    assert!(!disk.replace_stamp(Some(first), second).await.unwrap());
+    assert_eq!(disk.stamp().await.unwrap(), None, "nothing was changed");
+    assert!(disk.replace_stamp(None, first).await.unwrap());
+    assert!(!disk.replace_stamp(None, second).await.unwrap());
+    assert!(disk.replace_stamp(Some(first), second).await.unwrap());
+    assert!(!disk.replace_stamp(Some(other), first).await.unwrap(), "the number is not the whole of it");
+    assert_eq!(disk.stamp().await.unwrap(), Some(second));
     // Of many who have seen the same one, one succeeds.
     let stamps: Vec<Stamp> = (0..20).map(|_| Stamp::new(installation, 3, random)).collect();
-    let replaced = stamps.iter().map(|by| store.replace_stamp(Some(second), *by));
+    let replaced = stamps.iter().map(|by| disk.replace_stamp(Some(second), *by));
     let replaced = futures_util::future::try_join_all(replaced).await.unwrap();
     assert_eq!(replaced.iter().filter(|is_done| **is_done).count(), 1);
     let at = replaced.iter().position(|is_done| *is_done).unwrap();
-    assert_eq!(store.stamp().await.unwrap(), Some(stamps[at]));
+    assert_eq!(disk.stamp().await.unwrap(), Some(stamps[at]));
     assert_eq!(all_keys(store).await, BTreeSet::new(), "it is no blob");
 }
 

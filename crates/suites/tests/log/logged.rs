@@ -34,6 +34,7 @@ async fn start(log: &Arc<MemoryLog>) -> Server {
         file: &SqliteFile::new(path.clone()),
         timing: Timing { patience: bound, look: bound, beat: bound },
         installation: Installation::generate(&mut rand::rng()),
+        restore: None,
         tell: &|_, _| {},
     };
     let started = starting.run().await.unwrap();
@@ -79,7 +80,7 @@ async fn a_change_is_neither_seen_nor_acknowledged_before_the_log_has_it() {
 }
 
 #[tokio::test]
-async fn changes_for_which_nobody_waits_go_along_with_the_next_group_or_after_a_second() {
+async fn changes_for_which_nobody_waits_go_along_with_the_next_group() {
     let log = Arc::new(MemoryLog::default());
     let server = start(&log).await;
     server.ledger.write(strays()).await.unwrap();

@@ -48,8 +48,18 @@ impl LedgerFile for Lines {
         Ok(())
     }
 
-    async fn finish(&self) -> Result<(), LedgerError> {
+    async fn finish(&self, _: Installation) -> Result<(), LedgerError> {
         self.add("begins");
+        Ok(())
+    }
+
+    async fn restored(&self) -> Result<Option<Position>, LedgerError> {
+        Ok(self.text().lines().find_map(|line| line.strip_prefix("restored ")?.parse().ok()))
+    }
+
+    async fn put_back(&self, from: &Path, at: Position) -> Result<(), LedgerError> {
+        std::fs::rename(from, &self.0).unwrap();
+        self.add(&format!("restored {at}"));
         Ok(())
     }
 }
@@ -57,16 +67,17 @@ impl LedgerFile for Lines {
 struct Server {
     folder: tempfile::TempDir,
     store: Arc<MemoryLog>,
+    restore: Option<Position>,
 }
 
 impl Server {
     fn new() -> Self {
-        Self { folder: tempfile::tempdir().unwrap(), store: Arc::default() }
+        Self { folder: tempfile::tempdir().unwrap(), store: Arc::default(), restore: None }
     }
 
     /// Another one with the same bucket.
     fn beside(&self) -> Self {
-        Self { folder: tempfile::tempdir().unwrap(), store: Arc::clone(&self.store) }
+        Self { folder: tempfile::tempdir().unwrap(), store: Arc::clone(&self.store), restore: None }
     }
 
     fn file(&self) -> Lines {
@@ -88,7 +99,14 @@ impl Server {
         let timing = Timing { patience, look: Duration::from_millis(5), beat: Duration::from_millis(5) };
         let (file, tell) = (self.file(), |_, _| waits.notify_one());
         let store = Arc::clone(&self.store) as _;
-        let starting = Starting { store, file: &file, timing, installation: installation(), tell: &tell };
+        let starting = Starting {
+            store,
+            file: &file,
+            timing,
+            installation: installation(),
+            restore: self.restore,
+            tell: &tell,
+        };
         timeout(BOUND, starting.run()).await.unwrap()
     }
 
@@ -269,4 +287,36 @@ async fn a_beat_whose_answer_was_lost_is_known_again() {
     assert!(heartbeat.seen().await.is_err(), "no other server has removed it");
     assert!(heartbeat.beat().await.is_err());
     assert!(heartbeat.ended().is_none());
+}
+
+#[tokio::test]
+async fn a_copy_is_put_back_once_and_the_ledger_before_it_stays_as_a_copy() {
+    let server = Server::new();
+    server.set_stamp(3, WriterState::Stopped);
+    for (place, text) in [(at(2, 7), "earlier\n"), (at(3, 0), "newest\n")] {
+        server.store.objects().copies.insert(place, text.into());
+    }
+    server.add_group(at(3, 1), "a");
+    let back = Server { restore: Some(at(2, 7)), ..server.beside() };
+    drop(back.starts().await.unwrap());
+    assert_eq!(back.file().text(), "earlier\nrestored 2-7\nbegins\n");
+    assert_eq!(server.store.objects().copies[&at(3, 1)], b"newest\na\nbegins\n");
+    assert_eq!(server.store.objects().copies[&at(4, 0)], b"earlier\nrestored 2-7\nbegins\n");
+    // The flag is still there at the next start.
+    server.set_stamp(4, WriterState::Stopped);
+    server.add_group(at(4, 1), "b");
+    let again = Server { restore: Some(at(2, 7)), ..server.beside() };
+    drop(again.starts().await.unwrap());
+    assert_eq!(again.file().text(), "earlier\nrestored 2-7\nbegins\nb\nbegins\n");
+}
+
+#[tokio::test]
+async fn a_copy_that_is_not_there_is_refused_and_the_next_start_need_not_wait() {
+    let server = Server::new();
+    server.set_stamp(1, WriterState::Stopped);
+    server.store.objects().copies.insert(at(1, 0), Vec::new());
+    let wrong = Server { restore: Some(at(1, 7)), ..server.beside() };
+    let refused = wrong.starts().await.err().unwrap().to_string();
+    assert_eq!(refused, "there is no copy 1-7 of the ledger: there are 1-0 of 1970-01-01T00:00:00Z");
+    assert_eq!(server.starts().await.unwrap().start, at(3, 0));
 }

@@ -169,7 +169,7 @@ pub const TABLE: &[Row] = &[
         "kubectl create secret",
         By::None("it is for a store of the reader; `tests/real/chart.rs` renders what uses the Secret"),
     ),
-    row(BUCKETS, "Copies of the ledger", "cloakroom serve", By::Test("tests/real/buckets.rs")),
+    row(BUCKETS, "Copies of the ledger", "cloakroom serve", By::Test("tests/real/logged.rs")),
     row(BUCKETS, "Credentials", "{", By::None("it is for AWS, which cannot be had here")),
     row(CLIENTS, "stage", "$ ", By::Reader),
     row(

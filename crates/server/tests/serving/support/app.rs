@@ -23,7 +23,7 @@ use cloakroom_server::shutdown::Shutdown;
 use cloakroom_storage::ledger::{Ledger, Stored};
 use cloakroom_storage::stamp::{Installation, Stamp};
 use cloakroom_storage::store::Storage;
-use cloakroom_storage::{AccessError, CapacityLimits, Limits, Recovered, Staging, StraysGo};
+use cloakroom_storage::{AccessError, CapacityLimits, Limits, Ownership, Recovered, Staging, StraysGo};
 use cloakroom_testing::clock::ManualClock;
 use cloakroom_testing::logs;
 use cloakroom_testing::wait::{BOUND, until_true};
@@ -182,7 +182,7 @@ impl TestApp {
             settings: options.settings,
             admin_tokens: options.admin_tokens,
             metrics,
-            adopt: options.adopt,
+            ownership: Ownership { adopt: options.adopt, heartbeat: None },
         };
         let server = Server::start(parts, &edge).await.unwrap();
         let serving = tokio::spawn(async move {
@@ -216,8 +216,15 @@ impl TestApp {
         let ledger = Arc::new(SqliteLedger::open(&data.ledger()).await.unwrap());
         let storage = Storage::on_disk(Arc::new(DiskStore::new(data)));
         let (clock, limits) = (Arc::new(ManualClock::new()), Options::default().limits);
-        let opened =
-            Staging::open(Arc::clone(&ledger) as _, storage, clock, limits, Metrics::new(), None).await;
+        let opened = Staging::open(
+            Arc::clone(&ledger) as _,
+            storage,
+            clock,
+            limits,
+            Metrics::new(),
+            Ownership::default(),
+        )
+        .await;
         ledger.close().await;
         opened.err().expect("they belong together").to_string()
     }

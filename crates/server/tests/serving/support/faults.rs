@@ -11,7 +11,7 @@ use cloakroom_core::resource::{BlobKey, UploadHandle};
 use cloakroom_storage::ledger::LedgerError;
 use cloakroom_storage::stamp::Stamp;
 use cloakroom_storage::store::{
-    Begun, BlobFacts, BlobStore, BlobStream, BlobWriter, DataFolder, LocalDisk, Space, Storage, StoreError,
+    Begun, BlobFacts, BlobStore, BlobStream, BlobWriter, LocalDisk, Space, Storage, StoreError,
 };
 use cloakroom_testing::wait::BOUND;
 use futures_util::stream::{self, BoxStream};
@@ -282,14 +282,6 @@ impl BlobStore for FaultyStore {
         stream::once(self.faults.of_store(Step::StoreOther, listed)).try_flatten().boxed()
     }
 
-    async fn stamp(&self) -> Result<Option<Stamp>, StoreError> {
-        self.faults.of_store(Step::StoreOther, self.inner.blobs.stamp()).await
-    }
-
-    async fn replace_stamp(&self, seen: Option<Stamp>, by: Stamp) -> Result<bool, StoreError> {
-        self.faults.of_store(Step::StoreReplaceStamp, self.inner.blobs.replace_stamp(seen, by)).await
-    }
-
     async fn check(&self) -> Result<(), StoreError> {
         self.inner.blobs.check().await
     }
@@ -297,6 +289,14 @@ impl BlobStore for FaultyStore {
 
 #[async_trait]
 impl LocalDisk for FaultyStore {
+    async fn stamp(&self) -> Result<Option<Stamp>, StoreError> {
+        self.faults.of_store(Step::StoreOther, self.disk().stamp()).await
+    }
+
+    async fn replace_stamp(&self, seen: Option<Stamp>, by: Stamp) -> Result<bool, StoreError> {
+        self.faults.of_store(Step::StoreReplaceStamp, self.disk().replace_stamp(seen, by)).await
+    }
+
     async fn space(&self) -> Result<Space, StoreError> {
         let told = *self.free_bytes.lock().unwrap();
         let space = async {
@@ -315,16 +315,13 @@ impl LocalDisk for FaultyStore {
     async fn arriving(&self) -> Result<Vec<BlobKey>, StoreError> {
         self.faults.of_store(Step::StoreOther, self.disk().arriving()).await
     }
-}
 
-#[async_trait]
-impl DataFolder for FaultyStore {
     async fn maintain(&self) -> Result<(), StoreError> {
-        self.inner.folder.as_ref().unwrap().maintain().await
+        self.disk().maintain().await
     }
 
     async fn release_reserve(&self) -> Result<(), StoreError> {
-        self.inner.folder.as_ref().unwrap().release_reserve().await?;
+        self.disk().release_reserve().await?;
         self.faults.faults.lock().unwrap().retain(|_, fault| *fault != Fault::FullButForTheReserve);
         Ok(())
     }

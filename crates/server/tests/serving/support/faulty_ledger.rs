@@ -93,7 +93,7 @@ impl Ledger for FaultyLedger {
         let step = match fact {
             Fact::Watched(_) => Step::LedgerRememberWatched,
             Fact::Claim(_) => Step::LedgerWriteClaim,
-            Fact::Cluster(_) | Fact::Strays { .. } => Step::LedgerOther,
+            Fact::Cluster(_) | Fact::Strays { .. } | Fact::Restored(_) => Step::LedgerOther,
         };
         self.faults.of_ledger(step, self.inner.write(fact)).await
     }

@@ -15,8 +15,8 @@ use cloakroom_core::resource::{
 use cloakroom_storage::ledger::Ledger;
 use cloakroom_storage::store::{Storage, StoreError};
 use cloakroom_storage::{
-    AccessError, Authority, ClaimError, Download, Limits, NewUpload, Recovered, Share, Staged, Staging,
-    StraysGo, Terms, Upload, UploadError,
+    AccessError, Authority, ClaimError, Download, Limits, NewUpload, Ownership, Recovered, Share, Staged,
+    Staging, StraysGo, Terms, Upload, UploadError,
 };
 use cloakroom_suites::stores::{Store, StoreData};
 use cloakroom_testing::clock::ManualClock;
@@ -73,9 +73,11 @@ impl SharedData {
             free_bytes: Mutex::default(),
         });
         let is_disk = self.store.storage.disk.is_some();
-        let storage = if is_disk { Storage::on_disk(store) } else { Storage::elsewhere(store, None) };
+        let storage = if is_disk { Storage::on_disk(store) } else { Storage::elsewhere(store) };
         let clock = Arc::clone(&self.clock) as _;
-        let opened = Staging::open(Arc::new(ledger), storage, clock, limits, Metrics::new(), None).await;
+        let opened =
+            Staging::open(Arc::new(ledger), storage, clock, limits, Metrics::new(), Ownership::default())
+                .await;
         Ok(Server { staging: opened?, faults: faults.clone() })
     }
 

@@ -1,17 +1,17 @@
 //! Ledger and store belong together: the start checks it, and before the cleaner deletes anything it writes a new stamp into
 //! both. So a ledger that is an earlier copy, or that has another store, deletes nothing.
 
-use std::sync::Weak;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use tokio::sync::Mutex;
 
-use super::{AccessError, Authority, Parts, Staging};
+use super::super::{AccessError, Parts};
 use crate::ledger::{Fact, Ledger, LedgerError};
 use crate::stamp::{Claim, ClaimState, Installation, Stamp};
-use crate::store::{BlobStore, StoreError};
+use crate::store::{LocalDisk, Storage, StoreError};
 use cloakroom_core::metrics::Metrics;
 use cloakroom_core::text::chain;
 
@@ -71,8 +71,8 @@ fn ledger_id(id: Option<Installation>, knows: u64) -> String {
 
 /// Whether a new ledger may be made for a store: it may not if the store belongs to another one. Asked before anything is
 /// written.
-pub async fn check_new_ledger(blobs: &dyn BlobStore, adopt: Option<Installation>) -> Result<(), ClaimError> {
-    match blobs.stamp().await.map_err(ClaimError::Store)? {
+pub async fn check_new_ledger(disk: &dyn LocalDisk, adopt: Option<Installation>) -> Result<(), ClaimError> {
+    match disk.stamp().await.map_err(ClaimError::Store)? {
         Some(seen) if adopt != Some(seen.installation) => {
             Err(ClaimError::OtherLedger { store: seen.installation, ledger: None, knows: 0 })
         }
@@ -81,7 +81,8 @@ pub async fn check_new_ledger(blobs: &dyn BlobStore, adopt: Option<Installation>
 }
 
 /// The stamps of ledger and store, as far as this process knows them.
-pub(super) struct Claims {
+pub(in super::super) struct DiskClaim {
+    disk: Arc<dyn LocalDisk>,
     state: Mutex<Stamps>,
     is_behind: AtomicBool,
     metrics: Metrics,
@@ -99,17 +100,18 @@ struct Stamps {
     changes: u64,
 }
 
-impl Claims {
+impl DiskClaim {
     /// Compares the stamps of both. A ledger and a store without one claim each other, and a claim that was cut is finished.
     /// `adopt` is the id that an earlier start has printed. The ledger `knows` so many resources.
     pub(super) async fn check(
         ledger: &dyn Ledger,
         knows: u64,
-        blobs: &dyn BlobStore,
+        storage: &Storage,
+        disk: &Arc<dyn LocalDisk>,
         adopt: Option<Installation>,
         metrics: Metrics,
     ) -> Result<Self, ClaimError> {
-        let (own, seen) = (ledger.facts().await?.claim, blobs.stamp().await.map_err(ClaimError::Store)?);
+        let (own, seen) = (ledger.facts().await?.claim, disk.stamp().await.map_err(ClaimError::Store)?);
         let begin = |installation| {
             let stamp = Stamp::new(installation, 0, &mut rand::rng());
             Claim { stamp, before: None, state: ClaimState::Begun }
@@ -122,7 +124,7 @@ impl Claims {
                 Claim { before: None, state: ClaimState::Begun, ..own }
             }
             (Some(own), None) => {
-                let is_empty = blobs.list().next().await.is_none();
+                let is_empty = storage.blobs.list().next().await.is_none();
                 return Err(ClaimError::OtherStore { ledger: own.stamp.installation, knows, is_empty });
             }
             (Some(own), Some(seen)) if own.stamp.installation == seen.installation => {
@@ -141,9 +143,10 @@ impl Claims {
         };
         let changes = ledger.changes();
         let stamps = Stamps { own, written, seen, is_confirmed: false, changes };
-        let claims = Self { state: Mutex::new(stamps), is_behind: AtomicBool::new(false), metrics };
-        claims.tell(own.state == ClaimState::Behind);
-        Ok(claims)
+        let state = Mutex::new(stamps);
+        let claim = Self { disk: Arc::clone(disk), state, is_behind: AtomicBool::new(false), metrics };
+        claim.tell(own.state == ClaimState::Behind);
+        Ok(claim)
     }
 
     fn tell(&self, is_behind: bool) {
@@ -157,96 +160,61 @@ impl Claims {
     }
 }
 
-impl Staging {
-    /// Whether the ledger is an earlier copy than the one that the store has seen. Then the cleaner deletes nothing.
-    pub fn is_behind(&self) -> bool {
-        self.parts.claims.is_behind()
-    }
-
-    /// Lets the cleaner delete again although the ledger is an earlier copy, by a stamp above both. Returns `false` if it was
-    /// none.
-    pub async fn resume_deletions(&self) -> Result<bool, AccessError> {
-        let mut stamps = self.parts.claims.state.lock().await;
+impl DiskClaim {
+    /// By a stamp above both.
+    pub(super) async fn resume_deletions(&self, parts: &Parts) -> Result<bool, AccessError> {
+        let mut stamps = self.state.lock().await;
         if stamps.own.state != ClaimState::Behind {
             return Ok(false);
         }
-        let seen = self.parts.stamp_there().await?;
+        let seen = self.stamp_there().await?;
         if seen.is_some_and(|seen| seen.installation != stamps.own.stamp.installation) {
             return Err(StoreError::Fault("the store belongs to another ledger now".into()).into());
         }
         stamps.seen = seen;
-        self.parts.write_stamp(&mut stamps).await
+        self.write_stamp(parts, &mut stamps).await
     }
-}
 
-impl Staging {
-    /// Writes a new stamp. Copies of the ledger from before this call do not have it, so a start on one of them is known to be
-    /// behind.
-    /// Returns `false` if the ledger itself is behind.
-    pub async fn outdate_copies(&self) -> Result<bool, AccessError> {
-        let mut stamps = self.parts.claims.state.lock().await;
-        if stamps.own.state == ClaimState::Behind {
-            return Ok(false);
-        }
-        // The next stamp may be in the ledger already, and so in the copies, because its answer got lost.
-        let before = stamps.own.stamp;
-        while self.parts.write_stamp(&mut stamps).await? {
-            if stamps.own.stamp != before {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-}
-
-impl Parts {
-    /// Writes the stamp of this start, which finishes a claim that was begun. If nothing can be written now, the first sweep
-    /// that deletes something tries again.
-    pub(super) async fn begin_stamps(&self) {
-        let mut stamps = self.claims.state.lock().await;
-        let done = match stamps.own.state {
-            ClaimState::Behind => self.become_behind(&mut stamps).await,
+    /// Writes the stamp of this start, which finishes a claim that was begun.
+    pub(super) async fn begin_stamps(&self, parts: &Parts) -> Result<(), AccessError> {
+        let mut stamps = self.state.lock().await;
+        match stamps.own.state {
+            ClaimState::Behind => self.become_behind(parts, &mut stamps).await,
             // So a copy that was made before this start is known to be one.
-            ClaimState::Begun | ClaimState::Made => self.write_stamp(&mut stamps).await.map(drop),
-        };
-        if let Err(error) = done {
-            tracing::warn!(error = %chain(&error), "could not write down that ledger and store belong together");
+            ClaimState::Begun | ClaimState::Made => self.write_stamp(parts, &mut stamps).await.map(drop),
         }
     }
 
-    /// Called before each sweep: the next deletion needs a new stamp.
+    /// The next deletion needs a new stamp.
     pub(super) async fn begin_batch(&self) {
-        self.claims.state.lock().await.is_confirmed = false;
+        self.state.lock().await.is_confirmed = false;
     }
 
-    /// Whether `by` may remove what it has decided about. The cleaner must show that no other ledger has the store.
-    pub(super) async fn may_remove(&self, by: Authority) -> Result<bool, AccessError> {
-        if !matches!(by, Authority::Sweep) {
-            return Ok(true);
-        }
-        let mut stamps = self.claims.state.lock().await;
+    /// Writes a stamp once for each sweep.
+    pub(super) async fn may_sweep(&self, parts: &Parts) -> Result<bool, AccessError> {
+        let mut stamps = self.state.lock().await;
         if stamps.own.state == ClaimState::Behind || stamps.is_confirmed {
             return Ok(stamps.own.state != ClaimState::Behind);
         }
-        stamps.is_confirmed = self.write_stamp(&mut stamps).await?;
+        stamps.is_confirmed = self.write_stamp(parts, &mut stamps).await?;
         Ok(stamps.is_confirmed)
     }
 
     /// Writes a stamp if the ledger has changed since the last one.
-    pub(super) async fn stamp_changes(&self) -> Result<(), AccessError> {
-        let mut stamps = self.claims.state.lock().await;
-        if stamps.own.state == ClaimState::Behind || stamps.changes == self.ledger.changes() {
+    pub(super) async fn stamp_changes(&self, parts: &Parts) -> Result<(), AccessError> {
+        let mut stamps = self.state.lock().await;
+        if stamps.own.state == ClaimState::Behind || stamps.changes == parts.ledger.changes() {
             return Ok(());
         }
-        self.write_stamp(&mut stamps).await.map(drop)
+        self.write_stamp(parts, &mut stamps).await.map(drop)
     }
 
     /// Writes the next stamp, first into the ledger and then into the store. If it is in the ledger already, its answer got lost,
     /// and the same is written again: a ledger is never more than one stamp ahead of what it has seen. Returns `false` if the
     /// store has another one: then another ledger has gone on with it, and this one is behind.
-    async fn write_stamp(&self, stamps: &mut Stamps) -> Result<bool, AccessError> {
-        if self.is_behind_by_now(stamps).await? {
-            self.become_behind(stamps).await?;
+    async fn write_stamp(&self, parts: &Parts, stamps: &mut Stamps) -> Result<bool, AccessError> {
+        if self.is_behind_by_now(parts, stamps).await? {
+            self.become_behind(parts, stamps).await?;
             return Ok(false);
         }
         let (Claim { stamp, before, .. }, seen) = (stamps.own, stamps.seen);
@@ -254,53 +222,53 @@ impl Parts {
         let stamp = if is_under_way { stamp } else { Stamp::after(&stamp, seen.as_ref(), &mut rand::rng()) };
         let state = if seen.is_some() { ClaimState::Made } else { ClaimState::Begun };
         stamps.own = Claim { stamp, before: seen, state };
-        self.write_claim(stamps).await?;
-        if !self.replace_stamp(seen, stamp).await? && self.stamp_there().await? != Some(stamp) {
-            self.become_behind(stamps).await?;
+        self.write_claim(parts, stamps).await?;
+        if !self.replace_stamp(parts, seen, stamp).await? && self.stamp_there().await? != Some(stamp) {
+            self.become_behind(parts, stamps).await?;
             return Ok(false);
         }
         stamps.seen = Some(stamp);
         stamps.own.state = ClaimState::Made;
-        self.write_claim(stamps).await?;
-        stamps.changes = self.ledger.changes();
-        self.claims.tell(false);
+        self.write_claim(parts, stamps).await?;
+        stamps.changes = parts.ledger.changes();
+        self.tell(false);
         Ok(true)
     }
 
     /// Reads both again if the ledger has another claim than this process wrote: the answer got lost, or another server on this
     /// ledger has written one. Returns whether the ledger is behind.
-    async fn is_behind_by_now(&self, stamps: &mut Stamps) -> Result<bool, AccessError> {
-        let there = self.ledger.facts().await?.claim;
+    async fn is_behind_by_now(&self, parts: &Parts, stamps: &mut Stamps) -> Result<bool, AccessError> {
+        let there = parts.ledger.facts().await?.claim;
         let Some(claim) = there.filter(|_| there != stamps.written) else { return Ok(false) };
         (stamps.own, stamps.written, stamps.seen) = (claim, there, self.stamp_there().await?);
         Ok(claim.state == ClaimState::Behind || stamps.seen.is_some_and(|seen| claim.is_behind(&seen)))
     }
 
     /// Writes down that the ledger is behind, so that a restart knows it too.
-    async fn become_behind(&self, stamps: &mut Stamps) -> Result<(), AccessError> {
+    async fn become_behind(&self, parts: &Parts, stamps: &mut Stamps) -> Result<(), AccessError> {
         stamps.own.state = ClaimState::Behind;
-        self.claims.tell(true);
+        self.tell(true);
         tracing::error!(
             "the ledger is an earlier copy, or its bundles were replaced: what is staged is served and uploads are taken, but no \
              sweep deletes anything; put the newer ledger, or the right bundles, back, or let the server go on with what is \
              there with cloakroom resume-deletions"
         );
-        self.write_claim(stamps).await
+        self.write_claim(parts, stamps).await
     }
 
     /// Writes the claim into the ledger unless it is there. On a full disk the reserve is for this too, because deletions make
     /// room.
-    async fn write_claim(&self, stamps: &mut Stamps) -> Result<(), AccessError> {
+    async fn write_claim(&self, parts: &Parts, stamps: &mut Stamps) -> Result<(), AccessError> {
         let claim = stamps.own;
         if stamps.written == Some(claim) {
             return Ok(());
         }
         // After an error it is not known what the ledger has.
         stamps.written = None;
-        match self.ledger.write(Fact::Claim(claim)).await {
+        match parts.ledger.write(Fact::Claim(claim)).await {
             Err(LedgerError::Full) => {
-                self.give_up_reserve().await?;
-                self.ledger.write(Fact::Claim(claim)).await?;
+                parts.give_up_reserve().await?;
+                parts.ledger.write(Fact::Claim(claim)).await?;
             }
             written => written?,
         }
@@ -308,18 +276,22 @@ impl Parts {
         Ok(())
     }
 
-    async fn replace_stamp(&self, seen: Option<Stamp>, by: Stamp) -> Result<bool, AccessError> {
-        let blobs = &self.storage.blobs;
-        let mut replaced = blobs.replace_stamp(seen, by).await;
+    async fn replace_stamp(
+        &self,
+        parts: &Parts,
+        seen: Option<Stamp>,
+        by: Stamp,
+    ) -> Result<bool, AccessError> {
+        let mut replaced = self.disk.replace_stamp(seen, by).await;
         if let Err(StoreError::Full { .. }) = replaced {
-            self.give_up_reserve().await?;
-            replaced = blobs.replace_stamp(seen, by).await;
+            parts.give_up_reserve().await?;
+            replaced = self.disk.replace_stamp(seen, by).await;
         }
         replaced.map_err(of_all)
     }
 
     async fn stamp_there(&self) -> Result<Option<Stamp>, AccessError> {
-        self.storage.blobs.stamp().await.map_err(of_all)
+        self.disk.stamp().await.map_err(of_all)
     }
 }
 
@@ -335,7 +307,7 @@ fn of_all(error: StoreError) -> AccessError {
 }
 
 /// Writes stamps until the server is closed.
-pub(super) async fn keep_stamping(parts: Weak<Parts>) {
+pub(in super::super) async fn keep_stamping(parts: Weak<Parts>) {
     loop {
         tokio::time::sleep(STAMP_INTERVAL).await;
         let Some(parts) = parts.upgrade() else { return };

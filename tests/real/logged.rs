@@ -1,0 +1,170 @@
+//! A server without a volume: its ledger is in the bucket of its bundles, and another server goes on with every ticket.
+
+use std::process::Command;
+
+use cloakroom_testing::documentation::block;
+use cloakroom_testing::needs::trial;
+use cloakroom_testing::process::{Cloakroom, command, output_in_time, stderr};
+use cloakroom_testing::s3_gateway::{BUCKET, S3Gateway};
+use libtest_mimic::Trial;
+
+use crate::buckets::{Bucket, assert_fetched, at, curl, download, run, staged};
+
+macro_rules! trials {
+    ($($test:ident),+ $(,)?) => {
+        vec![$(trial(concat!("logged::", stringify!($test)), &S3Gateway::needs(), || run($test))),+]
+    };
+}
+
+pub fn trials() -> Vec<Trial> {
+    trials![
+        a_second_server_waits_until_the_first_one_has_stopped,
+        a_server_that_was_suspended_ends_once_another_one_has_taken_over,
+        an_admin_takes_over_at_once,
+        an_admin_goes_back_to_a_copy_once,
+        a_log_that_is_not_whole_is_refused_by_its_object,
+        a_data_directory_of_a_server_without_a_bucket_is_refused,
+    ]
+}
+
+/// The command of another server at the same bucket, with a data directory of its own. It is patient, unless `more` says otherwise.
+fn beside(bucket: &Bucket, folder: &str, more: &[&str]) -> Command {
+    let (store, endpoint) = (format!("s3://{BUCKET}/cloakroom"), bucket.gateway.url());
+    let arguments = ["--store", &store, "--store-endpoint", &endpoint];
+    bucket.serve_with(&bucket.folder.path().join(folder), arguments.into_iter().chain(more.iter().copied()))
+}
+
+fn is_behind(server: &Cloakroom) -> bool {
+    curl(&[&server.url("/metrics")]).contains("\ncloakroom_ledger_behind 1\n")
+}
+
+fn stop(server: &mut Cloakroom) {
+    server.signal("TERM");
+    assert!(server.wait().success(), "{}", server.log());
+}
+
+fn refused(mut command: Command) -> String {
+    let output = output_in_time(&mut command);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    stderr(&output)
+}
+
+async fn a_second_server_waits_until_the_first_one_has_stopped(bucket: Bucket) {
+    let file = bucket.file("a.jar", 1000);
+    let mut first = bucket.serve();
+    let ticket = staged(&first, &file);
+    let mut second = Cloakroom::launch(beside(&bucket, "second", &[]));
+    second.wait_for_log("another server has this bucket");
+    assert_fetched(&ticket, &file);
+    stop(&mut first);
+    second.wait_until_it_serves();
+    assert_fetched(&at(&ticket, &second), &file);
+}
+
+/// As a node does that was suspended.
+async fn a_server_that_was_suspended_ends_once_another_one_has_taken_over(bucket: Bucket) {
+    let file = bucket.file("a.jar", 1000);
+    let mut first = bucket.serve();
+    let ticket = staged(&first, &file);
+    first.signal("STOP");
+    let second = Cloakroom::start(beside(&bucket, "second", &["--takeover-after", "1s"]));
+    let log = bucket.log();
+    first.signal("CONT");
+    assert_eq!(first.wait().code(), Some(1));
+    assert!(first.log().contains("another server has taken over this bucket"), "{}", first.log());
+    assert_eq!(bucket.log(), log, "it has written nothing more");
+    assert_fetched(&at(&ticket, &second), &file);
+}
+
+async fn an_admin_takes_over_at_once(bucket: Bucket) {
+    let file = bucket.file("a.jar", 1000);
+    let mut first = bucket.serve();
+    let ticket = staged(&first, &file);
+    let second = Cloakroom::start(beside(&bucket, "second", &["--take-over", "--takeover-after", "1d"]));
+    assert_fetched(&at(&ticket, &second), &file);
+    let late = curl(&["--request", "DELETE", "--header", &bearer(&ticket), &url(&ticket)]);
+    assert!(!late.starts_with("HTTP/1.1 204"), "{late}");
+    assert_eq!(first.wait().code(), Some(1));
+    assert_fetched(&at(&ticket, &second), &file);
+}
+
+async fn an_admin_goes_back_to_a_copy_once(bucket: Bucket) {
+    let (early_file, late_file) = (bucket.file("early.jar", 1000), bucket.file("late.jar", 1000));
+    let mut server = bucket.serve();
+    let early = staged(&server, &early_file);
+    stop(&mut server);
+    let mut server = bucket.serve();
+    let late = staged(&server, &late_file);
+    stop(&mut server);
+    let said = refused(bucket.command(&bucket.gateway.url(), &["--restore-ledger", "7-7"]));
+    assert!(
+        said.contains("there is no copy 7-7 of the ledger: there are ") && said.contains("2-0 of 2"),
+        "{said}"
+    );
+    std::fs::write(bucket.gateway.objects().join("cloakroom/ledger/1-9.db"), "not a ledger").unwrap();
+    let said = refused(bucket.command(&bucket.gateway.url(), &["--restore-ledger", "1-9"]));
+    assert!(
+        said.contains("the copy 1-9 of the ledger cannot be put back, and nothing was changed"),
+        "{said}"
+    );
+    let page = block("docs/buckets.md", "Copies of the ledger", "cloakroom serve");
+    let page = page.trim().replace("s3://team/cloakroom", &format!("s3://{BUCKET}/cloakroom"));
+    let page = page.replace("https://s3.example.com", &bucket.gateway.url()).replace("12-0", "2-0");
+    let restored = || Cloakroom::start(bucket.serve_with(&bucket.data_dir(), page.split(' ').skip(2)));
+    let mut server = restored();
+    assert_fetched(&at(&early, &server), &early_file);
+    assert!(download(&at(&late, &server)).starts_with("HTTP/1.1 404"));
+    assert!(is_behind(&server) && bucket.objects().len() == 2);
+    stop(&mut server);
+    // The flag stays where it is, and the ledger stays behind.
+    let mut server = restored();
+    assert!(
+        server.log().contains("was put back from this copy already") && is_behind(&server),
+        "{}",
+        server.log()
+    );
+    let mut resume = command();
+    resume.arg("resume-deletions").arg("--data-dir").arg(bucket.data_dir());
+    assert!(output_in_time(&mut resume).status.success());
+    let new = staged(&server, &late_file);
+    stop(&mut server);
+    let server = restored();
+    assert!(!is_behind(&server));
+    assert_fetched(&at(&new, &server), &late_file);
+}
+
+async fn a_log_that_is_not_whole_is_refused_by_its_object(bucket: Bucket) {
+    let file = bucket.file("a.jar", 1000);
+    let server = bucket.serve();
+    let ticket = staged(&server, &file);
+    staged(&server, &file);
+    server.kill();
+    let log = bucket.gateway.objects().join("cloakroom/log");
+    let group = std::fs::read(log.join("1-1")).unwrap();
+    std::fs::remove_file(log.join("1-1")).unwrap();
+    let refused = || refused(bucket.command(&bucket.gateway.url(), &[]));
+    let said = refused();
+    assert!(said.contains("the group 1-1 of the log is missing, and the next one is there"), "{said}");
+    std::fs::write(log.join("1-1"), &group[..group.len() / 2]).unwrap();
+    let said = refused();
+    assert!(said.contains("the group 1-1 of the log cannot be used: its digest"), "{said}");
+    std::fs::write(log.join("1-1"), group).unwrap();
+    assert_fetched(&at(&ticket, &bucket.serve()), &file);
+}
+
+async fn a_data_directory_of_a_server_without_a_bucket_is_refused(bucket: Bucket) {
+    let mut server = Cloakroom::serve(&bucket.data_dir(), &["--no-kubernetes"]);
+    stop(&mut server);
+    let said = refused(bucket.command(&bucket.gateway.url(), &[]));
+    assert!(said.contains("ledger.db is the ledger of a server without --store"), "{said}");
+}
+
+fn bearer(ticket: &str) -> String {
+    let ticket: serde_json::Value = serde_json::from_str(ticket).unwrap();
+    format!("Authorization: Bearer {}", ticket["resourceSecret"].as_str().unwrap())
+}
+
+fn url(ticket: &str) -> String {
+    let ticket: serde_json::Value = serde_json::from_str(ticket).unwrap();
+    ticket["url"].as_str().unwrap().to_owned()
+}
