@@ -247,6 +247,21 @@ CronJob: batch
 {{- end }}
 {{- end }}
 
+{{/* Without a volume another node can have the pod soon after its own one is lost. Kubernetes waits for five minutes otherwise. */}}
+{{- define "cloakroom.tolerations" -}}
+{{- $all := .Values.tolerations | default list -}}
+{{- $known := list -}}
+{{- range $all }}{{ $known = append $known .key }}{{ end -}}
+{{- if .Values.store.url -}}
+{{- range list "node.kubernetes.io/unreachable" "node.kubernetes.io/not-ready" -}}
+{{- if not (has . $known) -}}
+{{- $all = append $all (dict "key" . "operator" "Exists" "effect" "NoExecute" "tolerationSeconds" 10) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $all | toJson -}}
+{{- end }}
+
 {{/* Where the server may reach its store: storePorts, and the ports in the addresses of the store. */}}
 {{- define "cloakroom.storePorts" -}}
 {{- $ports := list -}}

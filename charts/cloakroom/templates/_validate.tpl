@@ -42,6 +42,9 @@
 {{- if and (hasPrefix "http://" .endpoint) (not .allowHttp) -}}
 {{- $wrong = append $wrong "store.allowHttp is false, and store.endpoint is without TLS: set it, or write https://" -}}
 {{- end -}}
+{{- if and .url $.Values.persistence.existingClaim -}}
+{{- $wrong = append $wrong "persistence.existingClaim is set: with store.url there is no volume" -}}
+{{- end -}}
 {{- if and (contains "webhdfs://" .url) .existingSecret -}}
 {{- $wrong = append $wrong "store.existingSecret is set: HDFS takes no credentials" -}}
 {{- end -}}

@@ -27,8 +27,13 @@
 
 {{- define "cloakroom.ownVolumes" -}}
 - name: data
+{{- if .Values.store.url }}
+  # The ledger is made anew from the bucket at each start.
+  emptyDir: {}
+{{- else }}
   persistentVolumeClaim:
     claimName: {{ .Values.persistence.existingClaim | default (include "cloakroom.fullname" .) | quote }}
+{{- end }}
 # 288 is 0440: the group of fsGroup reads them.
 {{- with include "cloakroom.tokensSecret" . }}
 - name: tokens

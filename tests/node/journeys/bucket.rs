@@ -1,6 +1,5 @@
-//! A server whose bundles are in a bucket: what happens to its pod, to its node and to its volume fails no client.
+//! A server without a volume, whose bundles and ledger are in a bucket: what happens to its pod and to its node fails no client.
 
-use cloakroom_testing::documentation::page;
 use cloakroom_testing::needs::Need;
 use cloakroom_testing::s3_gateway::{ACCESS_KEY, BUCKET, S3Gateway, SECRET_KEY};
 use cloakroom_testing::tls;
@@ -8,14 +7,17 @@ use cloakroom_testing::tls;
 use super::Journey;
 use super::deploy::server;
 use super::release::{self, Release};
-use crate::cluster::{NODE, NODE_ADDRESS, make_volume};
+use crate::cluster::{NODE, NODE_ADDRESS};
 use crate::shell::{At, Background, laptop, run, start, until};
 use crate::world;
 
 pub const JOURNEY: Journey =
-    Journey("a_server_with_a_bucket_outlives_its_pod_its_node_and_its_volume", bucket);
+    Journey("a_server_with_a_bucket_outlives_its_pod_its_folder_and_its_node", bucket);
 
 const NAME: &str = "bucket";
+
+/// How often its pod is killed.
+const KILLED: u32 = 3;
 
 pub fn needs() -> Vec<Need> {
     release::needs().into_iter().chain(S3Gateway::needs()).collect()
@@ -41,9 +43,12 @@ fn bucket() {
     ));
     release.counts();
     laptop(&format!("head -c 200000000 /dev/urandom >bucket.bin\n{}", release.stage("bucket.bin")));
-    a_killed_pod(&release);
+    let claims = laptop(&format!("kubectl get pvc -n {NAME} -o name"));
+    assert_eq!(claims.stdout, "", "there is a volume");
+    for _ in 0..KILLED {
+        a_killed_pod(&release);
+    }
     a_drained_node(&release);
-    a_lost_volume(&release);
     let objects = std::fs::read_dir(gateway.objects().join("cloakroom/blobs")).unwrap().count();
     assert!(objects >= 1, "the bundles are elsewhere");
     laptop(&format!("helm uninstall {NAME} -n {NAME} && kubectl delete namespace {NAME} --wait=false"));
@@ -70,6 +75,7 @@ fn transfers(release: &Release) -> Vec<Background> {
     transfers
 }
 
+/// Its folder goes with it.
 fn a_killed_pod(release: &Release) {
     let running = transfers(release);
     laptop(&format!(
@@ -89,35 +95,4 @@ fn a_drained_node(release: &Release) {
         ran.ok();
     }
     laptop(&release.fetch("bucket.bin"));
-}
-
-/// By the words of docs/buckets.md. The server was stopped by a signal, so nothing is lost.
-fn a_lost_volume(release: &Release) {
-    make_volume(&world::folder(), "bucket-2", NAME);
-    let claim = format!("pvc -n {NAME} {NAME}-cloakroom");
-    laptop(&format!(
-        "kubectl scale deployment/{NAME}-cloakroom -n {NAME} --replicas=0
-         kubectl wait -n {NAME} --for=delete pod -l app.kubernetes.io/name=cloakroom --timeout=60s
-         kubectl get {claim} -o json | jq 'del(.spec.volumeName, .metadata.annotations, .metadata.uid, .metadata.resourceVersion, .status)' >claim.json
-         kubectl delete {claim}
-         kubectl apply -f claim.json
-         kubectl scale deployment/{NAME}-cloakroom -n {NAME} --replicas=1"
-    ));
-    let log = format!("kubectl logs -n {NAME} deployment/{NAME}-cloakroom");
-    until("the server says what to do", || {
-        let said = run(At::Laptop, &log);
-        (said.stdout + &said.stderr).contains("start with --restore-ledger latest")
-    });
-    let text = page("docs/buckets.md");
-    let line =
-        text.lines().find_map(|line| line.split_once("this is `kubectl set env").map(|(_, rest)| rest));
-    let line = format!("kubectl set env{}", line.unwrap().split('`').next().unwrap());
-    laptop(&format!(
-        "{}
-         kubectl rollout status deployment/{NAME}-cloakroom -n {NAME} --timeout=90s",
-        release.in_its_words(&line)
-    ));
-    laptop(&release.fetch("bucket.bin"));
-    let listed = laptop(&format!("kubectl exec -n {NAME} deploy/{NAME}-cloakroom -- cloakroom ls"));
-    assert!(!listed.stderr.contains("resume-deletions"), "{}", listed.stderr);
 }
