@@ -31,7 +31,6 @@ use cloakroom_server::assembly::NotClosed;
 use cloakroom_server::descriptors::Allotment;
 use cloakroom_server::http::Edge;
 use cloakroom_server::shutdown::Shutdown;
-use cloakroom_storage::log::WriterEnd;
 pub(super) use cluster::Pod;
 use in_bucket::InBucket;
 use reload::Files;
@@ -113,7 +112,7 @@ async fn serve(
             }
             ended = over(in_bucket.as_ref()) => {
                 tracing::error!("{ended}");
-                fault = Some(ended.into());
+                fault = Some(ended);
                 end_soon(&shutdown);
                 edge.finish_transfers().await
             }
@@ -143,10 +142,10 @@ async fn serve(
     fault.map_or(Ok(ExitCode::SUCCESS), Err)
 }
 
-/// Waits until a server whose ledger is in a bucket must not write any more.
-async fn over(in_bucket: Option<&InBucket>) -> WriterEnd {
+/// Waits until a server whose ledger is in a bucket must end.
+async fn over(in_bucket: Option<&InBucket>) -> anyhow::Error {
     match in_bucket {
-        Some(in_bucket) => in_bucket.heartbeat.over().await,
+        Some(in_bucket) => in_bucket.over().await,
         None => std::future::pending().await,
     }
 }

@@ -69,7 +69,7 @@ fn full() {
         let mut server = command();
         server.args(["serve", "--store", &format!("webhdfs://{}/{TEAM}/a", hdfs.namenode())]);
         server.args(["--store-user", USER, "--store-allow-http", "--listen", "127.0.0.1:0", "--data-dir"]);
-        server.arg(folder.path().join("data"));
+        server.arg(folder.path().join("data")).args(["--takeover-after", "1s"]);
         Cloakroom::start(server)
     };
     let file = folder.path().join("a.jar");
@@ -78,13 +78,23 @@ fn full() {
     let ticket = staged(&server, &file);
     server.kill();
     hdfs.set_quota(1 << 20);
+    let mut server = start();
+    assert_fetched(&at(&ticket, &server), &file);
+    let curl = |arguments: &[&str]| {
+        let output = output_in_time(Command::new("curl").arg("--silent").args(arguments));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let url = server.url("/api/v1/resources/?namespace=demo&label=a=b");
+    let refused = curl(&["--upload-file", file.to_str().unwrap(), &url]);
+    assert!(refused.contains("not-writable"), "{refused}");
+    assert_eq!(asked(&at(&ticket, &server), "DELETE"), "503");
+    let ready = curl(&[&server.url("/readyz")]);
+    assert!(ready.starts_with("ready\nread-only: the bucket takes no writes"), "{ready}");
+    hdfs.set_quota(1 << 40);
+    assert_eq!(server.wait().code(), Some(1));
+    assert!(server.log().contains("the bucket takes writes again"), "{}", server.log());
     let server = start();
     assert_fetched(&at(&ticket, &server), &file);
-    let mut curl = Command::new("curl");
-    curl.args(["--silent", "--upload-file"]).arg(&file);
-    curl.arg(server.url("/api/v1/resources/?namespace=demo&label=a=b"));
-    let refused = String::from_utf8(output_in_time(&mut curl).stdout).unwrap();
-    assert!(refused.contains("insufficient-storage"), "{refused}");
     assert_eq!(asked(&at(&ticket, &server), "DELETE"), "204");
 }
 

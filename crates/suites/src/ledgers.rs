@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use cloakroom_adapters::Place;
-use cloakroom_adapters::sqlite::{SqliteFile, SqliteLedger};
+use cloakroom_adapters::sqlite::{Changes, SqliteFile, SqliteLedger};
 use cloakroom_storage::ledger::Ledger;
 use cloakroom_storage::log::{Appender, LogStore, Started, Starting, Timing, WriterState};
 use cloakroom_storage::stamp::Installation;
@@ -96,7 +96,9 @@ impl Reopened for LoggedData {
         };
         let started = starting.run().await.unwrap();
         let appender = Appender::new(store, &started);
-        let ledger = Arc::new(SqliteLedger::open_in(&Place::default(), &path, Some(appender)).await.unwrap());
+        let ledger = Arc::new(
+            SqliteLedger::open_in(&Place::default(), &path, Changes::Logged(appender)).await.unwrap(),
+        );
         self.last.replace(Some(Opened { _folder: folder, ledger: Arc::clone(&ledger), started }));
         ledger
     }

@@ -1,20 +1,23 @@
 //! The start and the end of a server whose ledger is in the bucket of its bundles.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use tokio::time::sleep;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::copies::Copier;
 use super::store::Bucket;
 use cloakroom_adapters::Place;
-use cloakroom_adapters::sqlite::{SqliteFile, SqliteLedger};
+use cloakroom_adapters::bucket::BucketStore;
+use cloakroom_adapters::sqlite::{Changes, SqliteFile, SqliteLedger};
 use cloakroom_core::lock::lock;
 use cloakroom_core::metrics::Metrics;
 use cloakroom_core::text::chain;
 use cloakroom_storage::log::{
-    Appender, Heartbeat, LogStore, Position, Starting, Timing, WriterEnd, WriterStamp, WriterState,
+    Appender, Heartbeat, LedgerFile as _, LogStore, Position, Started, Starting, Timing, WriterEnd,
+    WriterStamp, WriterState,
 };
 use cloakroom_storage::stamp::Installation;
 
@@ -26,6 +29,9 @@ const MISSED_BEATS: u32 = 3;
 
 /// For how many times the time of a takeover no sweep deletes after it.
 const REST: u32 = 4;
+
+/// How often a server that only reads tries to write.
+const RETRY: Duration = Duration::from_secs(5);
 
 /// How long the last beat may take.
 const LAST_BEAT_TIME: Duration = Duration::from_secs(3);
@@ -52,10 +58,16 @@ impl Succession {
 }
 
 /// What goes on beside a server whose ledger is in a bucket.
-pub struct InBucket {
-    pub heartbeat: Arc<Heartbeat>,
-    beats: AbortOnDropHandle<()>,
-    copies: AbortOnDropHandle<()>,
+pub enum InBucket {
+    Writing {
+        heartbeat: Arc<Heartbeat>,
+        beats: AbortOnDropHandle<()>,
+        copies: AbortOnDropHandle<()>,
+    },
+    /// The bucket took no writes at the start. The task ends when it does again.
+    ReadOnly {
+        retry: tokio::sync::Mutex<AbortOnDropHandle<()>>,
+    },
 }
 
 /// Waits until no other server writes, and makes the ledger at `path` from the bucket.
@@ -66,20 +78,27 @@ pub async fn start(
     metrics: &Metrics,
 ) -> anyhow::Result<(Arc<SqliteLedger>, InBucket)> {
     let store = Arc::clone(&bucket.store) as Arc<dyn LogStore>;
-    let Succession { patience, beat, restore, .. } = succession;
-    let told = Mutex::new(None);
-    let starting = Starting {
-        store: Arc::clone(&store),
-        file: &SqliteFile::new(path.to_owned()),
-        timing: Timing { patience, look: LOOK.min(patience), beat },
-        installation: Installation::generate(&mut rand::rng()),
-        restore,
-        tell: &|stamp, left| tell(stamp, left, &told),
+    let (file, told) = (SqliteFile::new(path.to_owned()), Mutex::new(None));
+    let tell = |stamp, left| tell(stamp, left, &told);
+    let starting = succession.starting(&store, &file, &tell);
+    let started = match starting.run().await {
+        Ok(started) => started,
+        Err(error) if error.is_full() => {
+            tracing::error!(
+                error = %chain(&error),
+                "the bucket takes no writes: what is staged is served, and nothing else is done until it does"
+            );
+            starting.read_only().await?;
+            let ledger = SqliteLedger::open_in(place, path, Changes::Refused).await?;
+            let retry = tokio::spawn(try_again(Arc::clone(&bucket.store), succession, beside(path)));
+            let retry = tokio::sync::Mutex::new(AbortOnDropHandle::new(retry));
+            return Ok((Arc::new(ledger), InBucket::ReadOnly { retry }));
+        }
+        Err(error) => return Err(error.into()),
     };
-    let started = starting.run().await?;
     let appender = Appender::new(Arc::clone(&store), &started);
     let progress = Arc::clone(appender.progress());
-    let ledger = Arc::new(SqliteLedger::open_in(place, path, Some(appender)).await?);
+    let ledger = Arc::new(SqliteLedger::open_in(place, path, Changes::Logged(appender)).await?);
     let (heartbeat, beats) = started.heartbeat;
     tracing::info!(epoch = started.start.epoch, "the ledger was made from the bucket {}", bucket.location);
     let copier = Copier {
@@ -90,7 +109,52 @@ pub async fn start(
         path: path.to_owned(),
         metrics: metrics.clone(),
     };
-    Ok((ledger, InBucket { heartbeat, beats, copies: copier.begin() }))
+    Ok((ledger, InBucket::Writing { heartbeat, beats, copies: copier.begin() }))
+}
+
+/// The file of a start that is tried beside a server that only reads.
+fn beside(path: &Path) -> PathBuf {
+    let mut name = path.to_owned().into_os_string();
+    name.push("-next");
+    name.into()
+}
+
+/// Tries until the bucket takes a whole start.
+async fn try_again(store: Arc<BucketStore>, succession: Succession, path: PathBuf) {
+    let (file, log) = (SqliteFile::new(path), Arc::clone(&store) as Arc<dyn LogStore>);
+    let starting = succession.starting(&log, &file, &|_, _| {});
+    loop {
+        sleep(RETRY).await;
+        if store.probe().await.is_err() {
+            continue;
+        }
+        if let Ok(Started { heartbeat: (heartbeat, _beats), .. }) = starting.run().await {
+            // The next start need not wait for this one.
+            heartbeat.say(WriterState::Stopped);
+            let _ = heartbeat.beat().await;
+            let _ = file.clear().await;
+            return;
+        }
+    }
+}
+
+impl Succession {
+    fn starting<'a>(
+        &self,
+        store: &Arc<dyn LogStore>,
+        file: &'a SqliteFile,
+        tell: &'a (dyn Fn(WriterStamp, Duration) + Sync),
+    ) -> Starting<'a> {
+        let Self { patience, beat, restore, .. } = *self;
+        Starting {
+            store: Arc::clone(store),
+            file,
+            timing: Timing { patience, look: LOOK.min(patience), beat },
+            installation: Installation::generate(&mut rand::rng()),
+            restore,
+            tell,
+        }
+    }
 }
 
 /// Says once for each epoch that is waited for.
@@ -105,14 +169,41 @@ fn tell(stamp: WriterStamp, left: Duration, told: &Mutex<Option<u64>>) {
 }
 
 impl InBucket {
+    /// The beats, if this server writes.
+    pub fn heartbeat(&self) -> Option<Arc<Heartbeat>> {
+        match self {
+            Self::Writing { heartbeat, .. } => Some(Arc::clone(heartbeat)),
+            Self::ReadOnly { .. } => None,
+        }
+    }
+
+    pub fn is_read_only(&self) -> bool {
+        matches!(self, Self::ReadOnly { .. })
+    }
+
+    /// Waits until the server must end, and says why.
+    pub async fn over(&self) -> anyhow::Error {
+        match self {
+            Self::Writing { heartbeat, .. } => heartbeat.over().await.into(),
+            Self::ReadOnly { retry } => {
+                // A panic in it was reported when it happened.
+                let _ = (&mut *retry.lock().await).await;
+                anyhow::anyhow!(
+                    "the bucket takes writes again: this server ends, because the next start can write"
+                )
+            }
+        }
+    }
+
     /// Says in the stamp that this server has stopped, so that the next one need not wait.
     pub async fn stop(self) {
-        drop(self.copies);
-        if self.heartbeat.ended() == Some(WriterEnd::Superseded) {
+        let Self::Writing { heartbeat, beats, copies } = self else { return };
+        drop(copies);
+        if heartbeat.ended() == Some(WriterEnd::Superseded) {
             return;
         }
-        self.heartbeat.say(WriterState::Stopped);
-        let said = tokio::time::timeout(LAST_BEAT_TIME, self.heartbeat.beat()).await;
+        heartbeat.say(WriterState::Stopped);
+        let said = tokio::time::timeout(LAST_BEAT_TIME, heartbeat.beat()).await;
         let why = match said {
             Ok(Ok(())) => None,
             Ok(Err(error)) => Some(chain(&error)),
@@ -124,6 +215,6 @@ impl InBucket {
                 "the stamp in the bucket does not say that this server has stopped: the next one waits"
             );
         }
-        drop(self.beats);
+        drop(beats);
     }
 }

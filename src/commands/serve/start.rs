@@ -15,7 +15,7 @@ use crate::commands::local::{self, TokenOfThisRun};
 use cloakroom_adapters::Place;
 use cloakroom_adapters::bucket::ProbeError;
 use cloakroom_adapters::disk::{DataDirectory, DiskError, DiskStore};
-use cloakroom_adapters::sqlite::SqliteLedger;
+use cloakroom_adapters::sqlite::{Changes, SqliteLedger};
 use cloakroom_core::clock::SystemClock;
 use cloakroom_core::metrics::Metrics;
 use cloakroom_core::text::chain;
@@ -79,7 +79,9 @@ pub async fn start(
         adopt: settings.adopt_store,
         heartbeat: in_bucket
             .as_ref()
-            .map(|in_bucket| (Arc::clone(&in_bucket.heartbeat), settings.succession.rest)),
+            .and_then(InBucket::heartbeat)
+            .map(|heartbeat| (heartbeat, settings.succession.rest)),
+        is_read_only: in_bucket.as_ref().is_some_and(InBucket::is_read_only),
     };
     let parts = Parts {
         ledger,
@@ -168,10 +170,10 @@ fn local_admin(settings: &ServeSettings, addresses: &Addresses) -> anyhow::Resul
 
 /// Opens the ledger. A migration needs room: on a full disk it gets the reserve, as a deletion does.
 async fn open_ledger(place: &Place, path: &Path, storage: &Storage) -> anyhow::Result<SqliteLedger> {
-    let opened = SqliteLedger::open_in(place, path, None).await;
+    let opened = SqliteLedger::open_in(place, path, Changes::OnDisk).await;
     let (Err(LedgerError::Full), Some(disk)) = (&opened, &storage.disk) else { return Ok(opened?) };
     disk.release_reserve().await?;
-    Ok(SqliteLedger::open_in(place, path, None).await?)
+    Ok(SqliteLedger::open_in(place, path, Changes::OnDisk).await?)
 }
 
 /// Fits the advice in the error to the place of the server: in a pod or not.

@@ -54,6 +54,16 @@ const TRIMMED_AT_ONCE: u64 = 5000;
 /// How many keys one look-up asks for.
 const KEYS_AT_ONCE: usize = 1000;
 
+/// Where the changes of a ledger become durable.
+pub enum Changes {
+    /// In its file.
+    OnDisk,
+    /// In a bucket. The file is what [`LedgerFile`](cloakroom_storage::log::LedgerFile) has made of it.
+    Logged(Appender),
+    /// Nowhere, because the bucket takes no writes.
+    Refused,
+}
+
 /// The ownership table in a SQLite file.
 pub struct SqliteLedger {
     readers: SqlitePool,
@@ -65,25 +75,30 @@ impl SqliteLedger {
     /// Opens the database at `path`. Creates it if it is missing. A file that is no ledger, or that a newer version has
     /// written, is an error and stays as it is.
     pub async fn open(path: &Path) -> Result<Self, LedgerError> {
-        Self::open_in(&Place::default(), path, None).await
+        Self::open_in(&Place::default(), path, Changes::OnDisk).await
     }
 
-    /// The same. `place` also watches the files of the ledger. With a `log`, the ledger is in a bucket, and the file is what
-    /// [`LedgerFile`](cloakroom_storage::log::LedgerFile) has made of it.
-    pub async fn open_in(place: &Place, path: &Path, log: Option<Appender>) -> Result<Self, LedgerError> {
+    /// The same. `place` also watches the files of the ledger.
+    pub async fn open_in(place: &Place, path: &Path, changes: Changes) -> Result<Self, LedgerError> {
         form::check(path).await?;
         let options = options(path);
         let shown = || path.display().to_string();
         let mut connection = options.connect().await.map_err(|source| not_opened(source, shown()))?;
         form::MIGRATIONS.run(&mut connection).await.map_err(|source| not_migrated(source, shown()))?;
-        let log = match log {
-            Some(appender) => Some(Log::begin(appender, &mut connection).await.map_err(failed)?),
-            None => None,
+        let mut begin = "BEGIN IMMEDIATE";
+        let log = match changes {
+            Changes::OnDisk => None,
+            Changes::Logged(appender) => Some(Log::begin(appender, &mut connection).await.map_err(failed)?),
+            Changes::Refused => {
+                writer::execute(&mut connection, "PRAGMA query_only = ON").await.map_err(failed)?;
+                begin = "BEGIN";
+                None
+            }
         };
         let readers = readers(options).await.map_err(|source| not_opened(source, shown()))?;
         watch(place, path).map_err(|source| LedgerError::Open { path: shown(), source: Arc::new(source) })?;
         let feed = Arc::new(Feed::default());
-        let writer = Writer::start(connection, Arc::clone(&feed), place.clone(), log);
+        let writer = Writer::start(connection, Arc::clone(&feed), place.clone(), log, begin);
         Ok(Self { readers, writer, feed })
     }
 

@@ -68,16 +68,17 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Starts the task. With a log, no change is acted on before it is there.
+    /// Starts the task. With a log, no change is acted on before it is there. `begin` begins each transaction.
     pub(super) fn start(
         connection: SqliteConnection,
         feed: Arc<Feed>,
         place: Place,
         log: Option<Log>,
+        begin: &'static str,
     ) -> Self {
         let (jobs, queue) = mpsc::channel(QUEUE);
         let (stop, stopped) = oneshot::channel();
-        let task = tokio::spawn(WritingTask { connection, feed, place, log }.run(queue, stopped));
+        let task = tokio::spawn(WritingTask { connection, feed, place, log, begin }.run(queue, stopped));
         Self { jobs, task: Some(task).into(), stop: Some(stop).into() }
     }
 
@@ -103,6 +104,8 @@ struct WritingTask {
     feed: Arc<Feed>,
     place: Place,
     log: Option<Log>,
+    /// Begins a transaction.
+    begin: &'static str,
 }
 
 impl WritingTask {
@@ -179,7 +182,7 @@ impl WritingTask {
             log.check().map_err(NotCommitted::Ended)?;
         }
         let (connection, least_bytes) = (&mut self.connection, self.feed.least_bytes());
-        execute(connection, "BEGIN IMMEDIATE").await?;
+        execute(connection, self.begin).await?;
         for job in group.iter_mut() {
             execute(connection, "SAVEPOINT operation").await?;
             if let Err(error) = job.apply(connection, least_bytes).await

@@ -143,6 +143,13 @@ pub enum LogError {
     Ledger(#[from] LedgerError),
 }
 
+impl LogError {
+    /// Whether the bucket has no room.
+    pub fn is_full(&self) -> bool {
+        matches!(self, Self::Store(StoreError::Full { .. }))
+    }
+}
+
 fn listed(copies: &[KeptCopy]) -> String {
     let shown =
         |copy: &KeptCopy| format!("{} of {}", copy.at, copy.written_at.strftime("%Y-%m-%dT%H:%M:%SZ"));

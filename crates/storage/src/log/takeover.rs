@@ -52,12 +52,24 @@ pub struct Started {
 
 impl Starting<'_> {
     /// Takes over. It may be dropped at any time: what it has claimed then stands still, and the next start goes on.
-    pub async fn run(self) -> Result<Started, LogError> {
+    pub async fn run(&self) -> Result<Started, LogError> {
         loop {
             if let Some(started) = self.attempt().await? {
                 return Ok(started);
             }
         }
+    }
+
+    /// Makes the ledger without a claim, from a bucket that takes no writes. Whoever writes there meanwhile is not disturbed, and
+    /// what they change is not seen.
+    pub async fn read_only(&self) -> Result<(), LogError> {
+        let stamp = self.wait().await?;
+        let Some(mut at) = self.newest(u64::MAX).await? else { return Err(LogError::NoCopy) };
+        let installation = stamp.map_or(self.installation, |stamp| stamp.installation);
+        while self.read(at.next(), installation).await? {
+            at = at.next();
+        }
+        Ok(self.file.finish(installation).await?)
     }
 
     /// Takes over, unless another server is faster.

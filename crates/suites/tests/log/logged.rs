@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cloakroom_adapters::Place;
-use cloakroom_adapters::sqlite::{SqliteFile, SqliteLedger};
+use cloakroom_adapters::sqlite::{Changes, SqliteFile, SqliteLedger};
 use cloakroom_core::resource::ResourceId;
 use cloakroom_storage::ledger::{Fact, Ledger, LedgerError, Stray};
 use cloakroom_storage::log::{
@@ -40,7 +40,7 @@ async fn start(log: &Arc<MemoryLog>) -> Server {
     let started = starting.run().await.unwrap();
     let appender = Appender::new(store, &started);
     let progress = Arc::clone(appender.progress());
-    let ledger = SqliteLedger::open_in(&Place::default(), &path, Some(appender)).await.unwrap();
+    let ledger = SqliteLedger::open_in(&Place::default(), &path, Changes::Logged(appender)).await.unwrap();
     Server { _folder: folder, ledger, started, progress }
 }
 

@@ -9,6 +9,9 @@ const READY: &str = "ready\n";
 const READY_AND_BEHIND: &str = "ready\nledger-behind: the ledger is an earlier copy, or its bundles were replaced, so no \
     sweep deletes anything until cloakroom resume-deletions\n";
 
+const READY_AND_READ_ONLY: &str = "ready\nread-only: the bucket takes no writes, so downloads are served, and nothing is staged or \
+    deleted until it does\n";
+
 /// Get whether the server is alive: it is if it answers at all.
 #[utoipa::path(get, path = "/healthz", operation_id = "getHealth", tag = "operations", responses((status = 200, description = "alive", body = String, content_type = "text/plain")))]
 pub(in crate::http) async fn healthz() -> &'static str {
@@ -26,7 +29,11 @@ pub(in crate::http) async fn healthz() -> &'static str {
 )]
 pub(in crate::http) async fn readyz(State(state): State<AppState>) -> Result<&'static str, ApiError> {
     state.staging.check_readable().await.map_err(|error| ApiError::not_ready(&error))?;
-    Ok(if state.staging.is_behind() { READY_AND_BEHIND } else { READY })
+    Ok(match &state.staging {
+        staging if staging.is_read_only() => READY_AND_READ_ONLY,
+        staging if staging.is_behind() => READY_AND_BEHIND,
+        _ => READY,
+    })
 }
 
 /// The answer of [`readyz`] while the server stops. If no other endpoint is ready, kube-proxy sends new connections to

@@ -182,7 +182,7 @@ impl TestApp {
             settings: options.settings,
             admin_tokens: options.admin_tokens,
             metrics,
-            ownership: Ownership { adopt: options.adopt, heartbeat: None },
+            ownership: Ownership { adopt: options.adopt, ..Ownership::default() },
         };
         let server = Server::start(parts, &edge).await.unwrap();
         let serving = tokio::spawn(async move {

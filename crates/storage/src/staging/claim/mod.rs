@@ -28,6 +28,8 @@ pub(super) enum Claim {
     InBucket(BucketClaim),
     /// Both go with the process.
     Unshared,
+    /// The bucket takes no writes, so nothing is deleted.
+    ReadOnly,
 }
 
 /// How a start shows that ledger and store are its own.
@@ -37,6 +39,8 @@ pub struct Ownership {
     pub adopt: Option<Installation>,
     /// The beats of a server whose ledger is in a bucket, and for how long after its start no sweep deletes.
     pub heartbeat: Option<(Arc<Heartbeat>, Duration)>,
+    /// Whether the bucket takes no writes, so that what is staged is served and nothing else is done.
+    pub is_read_only: bool,
 }
 
 impl Claim {
@@ -48,6 +52,7 @@ impl Claim {
         metrics: Metrics,
     ) -> Result<Self, ClaimError> {
         match (ownership.heartbeat, &storage.disk) {
+            _ if ownership.is_read_only => Ok(Self::ReadOnly),
             (Some((heartbeat, rest)), _) => {
                 Ok(Self::InBucket(BucketClaim::check(&**ledger, heartbeat, rest, metrics).await?))
             }
@@ -64,7 +69,7 @@ impl Claim {
         match self {
             Self::OnDisk(claim) => claim.is_behind(),
             Self::InBucket(claim) => claim.is_behind(),
-            Self::Unshared => false,
+            Self::Unshared | Self::ReadOnly => false,
         }
     }
 }
@@ -80,8 +85,13 @@ impl Staging {
         match &self.parts.claim {
             Claim::OnDisk(claim) => claim.resume_deletions(&self.parts).await,
             Claim::InBucket(claim) => claim.resume_deletions(&*self.parts.ledger).await,
-            Claim::Unshared => Ok(false),
+            Claim::Unshared | Claim::ReadOnly => Ok(false),
         }
+    }
+
+    /// Whether the bucket took no writes at the start.
+    pub fn is_read_only(&self) -> bool {
+        matches!(self.parts.claim, Claim::ReadOnly)
     }
 }
 
@@ -100,13 +110,14 @@ impl Parts {
         match &self.claim {
             Claim::OnDisk(claim) => claim.begin_batch().await,
             Claim::InBucket(claim) => claim.begin_batch(),
-            Claim::Unshared => {}
+            Claim::Unshared | Claim::ReadOnly => {}
         }
     }
 
     /// Whether `by` may remove what it has decided about. The cleaner must show that no other server has the bundles.
     pub(super) async fn may_remove(&self, by: Authority) -> Result<bool, AccessError> {
         match &self.claim {
+            Claim::ReadOnly => Ok(false),
             _ if !matches!(by, Authority::Sweep) => Ok(true),
             Claim::OnDisk(claim) => claim.may_sweep(self).await,
             Claim::InBucket(claim) => claim.may_sweep().await,
@@ -121,6 +132,7 @@ impl Parts {
             Claim::OnDisk(claim) => Ok(!claim.is_behind()),
             Claim::InBucket(claim) => claim.may_sweep().await,
             Claim::Unshared => Ok(true),
+            Claim::ReadOnly => Ok(false),
         }
     }
 
@@ -128,7 +140,7 @@ impl Parts {
     pub(super) async fn stamp_changes(&self) -> Result<(), AccessError> {
         match &self.claim {
             Claim::OnDisk(claim) => claim.stamp_changes(self).await,
-            Claim::InBucket(_) | Claim::Unshared => Ok(()),
+            Claim::InBucket(_) | Claim::Unshared | Claim::ReadOnly => Ok(()),
         }
     }
 }
