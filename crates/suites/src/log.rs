@@ -14,6 +14,7 @@ pub const RULES: &[Rule<StoreData>] = rules!(
     a_group_reads_back_and_may_be_written_again,
     groups_are_removed_up_to_a_place_with_those_of_earlier_epochs,
     copies_are_listed_in_order_and_read_back,
+    room_is_made_of_the_reserve_and_then_of_all_copies_but_the_newest,
 );
 
 /// How often two race.
@@ -107,4 +108,23 @@ async fn copies_are_listed_in_order_and_read_back(store: &StoreData) {
     }
     assert_eq!(places().await, [at(2, 9), at(10, 0)]);
     assert!(log.read_copy(at(2, 10), &to).await.is_err());
+}
+
+async fn room_is_made_of_the_reserve_and_then_of_all_copies_but_the_newest(store: &StoreData) {
+    let (log, folder) = (log(store), tempfile::tempdir().unwrap());
+    assert!(!log.make_room().await.unwrap(), "there is nothing");
+    let file = folder.path().join("copy");
+    std::fs::write(&file, "copy").unwrap();
+    for place in [at(1, 0), at(1, 7), at(2, 0)] {
+        log.write_copy(place, &file).await.unwrap();
+    }
+    for _ in 0..2 {
+        log.keep_reserve().await.unwrap();
+    }
+    for left in [3, 2, 1] {
+        assert!(log.make_room().await.unwrap());
+        assert_eq!(log.copies().await.unwrap().len(), left);
+    }
+    assert!(!log.make_room().await.unwrap());
+    assert_eq!(log.copies().await.unwrap()[0].at, at(2, 0));
 }

@@ -100,6 +100,14 @@ impl LogStore for MemoryLog {
         Ok(())
     }
 
+    async fn keep_reserve(&self) -> Result<(), LogError> {
+        Ok(())
+    }
+
+    async fn make_room(&self) -> Result<bool, LogError> {
+        Ok(false)
+    }
+
     async fn remove_copy(&self, at: Position) -> Result<(), LogError> {
         self.objects().copies.remove(&at);
         Ok(())

@@ -25,6 +25,9 @@ const LONGEST: Duration = Duration::from_hours(1);
 /// How often it is looked whether a copy is due.
 const LOOK: Duration = Duration::from_secs(10);
 
+/// How often it is looked whether the reserve is there.
+const RESERVE_LOOK: Duration = Duration::from_mins(10);
+
 /// How soon a copy that failed is tried again.
 const RETRY: Duration = Duration::from_mins(1);
 
@@ -59,12 +62,18 @@ impl Copier {
     async fn keep_making(self) {
         let mut last = Last { at: self.progress.last(), bytes: 0, made_at: Instant::now() };
         self.metrics.ledger_copied(Timestamp::now());
+        let mut reserve_kept_at = None::<Instant>;
         if let Err(error) = remove_earlier_epochs(&*self.store, &self.heartbeat).await {
             // The next copy removes them.
             tracing::warn!(error = %chain(&error), "the log of earlier servers could not be removed");
         }
         loop {
             sleep(LOOK).await;
+            if reserve_kept_at.is_none_or(|at| at.elapsed() >= RESERVE_LOOK) {
+                // The store says at each change that it has no room, and that it cannot be reached.
+                let _ = self.store.keep_reserve().await;
+                reserve_kept_at = Some(Instant::now());
+            }
             let (at, bytes) = (self.progress.last(), self.progress.bytes());
             if at == last.at {
                 self.metrics.ledger_copied(Timestamp::now());

@@ -156,6 +156,11 @@ impl Location {
         self.path("ledger")
     }
 
+    /// The object that only keeps room.
+    pub(super) fn reserve(&self) -> Path {
+        self.path("reserve")
+    }
+
     /// The prefix of all groups of the log.
     pub(super) fn log(&self) -> Path {
         self.path("log")

@@ -17,6 +17,9 @@ use super::{BucketStore, copies, listing, stamp};
 /// How many groups are removed at once.
 const REMOVED_AT_ONCE: usize = 8;
 
+/// How many bytes are kept in reserve: enough to log some hundred deletions.
+const RESERVE_BYTES: usize = 1 << 20;
+
 /// What the names of copies end with.
 const COPY: &str = ".db";
 
@@ -81,6 +84,28 @@ impl LogStore for BucketStore {
     async fn remove_copy(&self, at: Position) -> Result<(), LogError> {
         Ok(self.0.remove(&self.copy_path(at)).await?)
     }
+
+    async fn keep_reserve(&self) -> Result<(), LogError> {
+        let path = self.0.location.reserve();
+        if self.0.facts(&path).await?.is_none() {
+            // Not of zeros, which some stores keep in no room.
+            let bytes: Vec<u8> = (0..RESERVE_BYTES).map(|_| rand::random()).collect();
+            write_group(&self.0, &path, bytes.into()).await?;
+        }
+        Ok(())
+    }
+
+    async fn make_room(&self) -> Result<bool, LogError> {
+        let path = self.0.location.reserve();
+        if self.0.facts(&path).await?.is_some() {
+            self.0.remove(&path).await?;
+            return Ok(true);
+        }
+        match self.copies().await?[..] {
+            [oldest, _, ..] => self.remove_copy(oldest.at).await.map(|()| true),
+            _ => Ok(false),
+        }
+    }
 }
 
 impl BucketStore {
@@ -98,7 +123,7 @@ fn place(path: &Path, ending: &str) -> Option<Position> {
     path.filename()?.strip_suffix(ending)?.parse().ok()
 }
 
-/// Writes a group, as often as it is asked to: its bytes are always the same.
+/// Writes an object, as often as it is asked to: its bytes are always the same.
 async fn write_group(bucket: &Bucket, path: &Path, group: Bytes) -> Result<(), StoreError> {
     let patience = to_move(group.len() as u64);
     let put = || async {

@@ -115,15 +115,20 @@ impl Appender {
                 Append::Put(at) => self.store.write_group(at, group.clone()).await.map(|()| Answer::Done),
                 Append::Check(_) => self.heartbeat.seen().await.map(Answer::Stamp),
             };
-            let answer = answered.unwrap_or_else(|error| {
-                tell(&error, &mut fails);
-                Answer::Unknown
-            });
-            self.step = self.step.answered(answer);
-            if answer == Answer::Unknown {
+            let error = match answered {
+                Ok(answer) => {
+                    self.step = self.step.answered(answer);
+                    continue;
+                }
+                Err(error) => error,
+            };
+            tell(&error, &mut fails);
+            // A deletion makes room, and needs some.
+            let has_room = error.is_full() && self.store.make_room().await.unwrap_or(false);
+            if !has_room {
                 sleep(RETRY).await;
-                self.check()?;
             }
+            self.check()?;
         }
     }
 

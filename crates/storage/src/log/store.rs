@@ -40,6 +40,13 @@ pub trait LogStore: Send + Sync {
 
     /// Removes a copy. It succeeds if there is none.
     async fn remove_copy(&self, at: Position) -> Result<(), LogError>;
+
+    /// Keeps some room in reserve, so that deletions can be logged in a full bucket.
+    async fn keep_reserve(&self) -> Result<(), LogError>;
+
+    /// Frees the reserve; if there is none, removes the oldest copy, but never the newest one. Returns `false` if there was nothing
+    /// to remove.
+    async fn make_room(&self) -> Result<bool, LogError>;
 }
 
 /// A copy of the ledger in the bucket.

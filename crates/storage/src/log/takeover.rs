@@ -54,8 +54,11 @@ impl Starting<'_> {
     /// Takes over. It may be dropped at any time: what it has claimed then stands still, and the next start goes on.
     pub async fn run(&self) -> Result<Started, LogError> {
         loop {
-            if let Some(started) = self.attempt().await? {
-                return Ok(started);
+            match self.attempt().await {
+                Ok(Some(started)) => return Ok(started),
+                Ok(None) => {}
+                Err(error) if error.is_full() && self.store.make_room().await? => {}
+                Err(error) => return Err(error),
             }
         }
     }
