@@ -1,11 +1,15 @@
 //! A server without a volume: its ledger is in the bucket of its bundles, and another server goes on with every ticket.
 
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use cloakroom_testing::documentation::block;
+use cloakroom_testing::front::{Front, Turn};
 use cloakroom_testing::needs::trial;
 use cloakroom_testing::process::{Cloakroom, command, output_in_time, stderr};
 use cloakroom_testing::s3_gateway::{BUCKET, S3Gateway};
+use cloakroom_testing::wait::until_true;
 use libtest_mimic::Trial;
 
 use crate::buckets::{Bucket, assert_fetched, at, curl, download, run, staged};
@@ -21,6 +25,7 @@ pub fn trials() -> Vec<Trial> {
         a_second_server_waits_until_the_first_one_has_stopped,
         a_server_that_was_suspended_ends_once_another_one_has_taken_over,
         an_admin_takes_over_at_once,
+        a_log_that_the_bucket_does_not_take_is_told_and_nothing_is_lost,
         an_admin_goes_back_to_a_copy_once,
         a_log_that_is_not_whole_is_refused_by_its_object,
         a_data_directory_of_a_server_without_a_bucket_is_refused,
@@ -86,6 +91,44 @@ async fn an_admin_takes_over_at_once(bucket: Bucket) {
     assert!(!late.starts_with("HTTP/1.1 204"), "{late}");
     assert_eq!(first.wait().code(), Some(1));
     assert_fetched(&at(&ticket, &second), &file);
+}
+
+async fn a_log_that_the_bucket_does_not_take_is_told_and_nothing_is_lost(bucket: Bucket) {
+    let is_failing = Arc::new(AtomicBool::new(false));
+    let fails = Arc::clone(&is_failing);
+    let front = Front::before(bucket.gateway.address(), move |line| {
+        let is_log = line.starts_with("PUT ") && line.contains("/log/");
+        if is_log && fails.load(Ordering::Relaxed) { Turn::Answer(503, "text/plain", "") } else { Turn::Pass }
+    });
+    let server = Cloakroom::start(bucket.command(&front.url(), &[]));
+    let file = bucket.file("a.jar", 1000);
+    let tickets = [staged(&server, &file), staged(&server, &file)];
+    assert_fetched(&tickets[1], &file);
+    is_failing.store(true, Ordering::Relaxed);
+    let upload = server.url("/api/v1/resources?namespace=jobs&label=app%3Da");
+    let [first_use, deletion, upload] = [
+        vec!["--header", &bearer(&tickets[0]), &url(&tickets[0])]
+            .into_iter()
+            .map(str::to_owned)
+            .collect::<Vec<_>>(),
+        ["--request", "DELETE", "--header", &bearer(&tickets[1]), &url(&tickets[1])]
+            .map(str::to_owned)
+            .to_vec(),
+        ["--upload-file", file.to_str().unwrap(), &upload].map(str::to_owned).to_vec(),
+    ]
+    .map(|arguments| {
+        std::thread::spawn(move || curl(&arguments.iter().map(String::as_str).collect::<Vec<_>>()))
+    });
+    for asked in [first_use, deletion, upload] {
+        let answer = asked.join().unwrap();
+        assert!(answer.contains("HTTP/1.1 503") && answer.contains("does not take the log"), "{answer}");
+    }
+    is_failing.store(false, Ordering::Relaxed);
+    until_true("the deletion that was asked for is done", || {
+        download(&tickets[1]).starts_with("HTTP/1.1 410")
+    })
+    .await;
+    assert_fetched(&tickets[0], &file);
 }
 
 async fn an_admin_goes_back_to_a_copy_once(bucket: Bucket) {

@@ -36,7 +36,7 @@ use cloakroom_storage::ledger::{
     Abandoned, Completion, Deletion, Fact, Facts, Finish, Forgotten, Ledger, LedgerError, Mirror,
     Observation, Page, PendingResource, Rowless, Totals,
 };
-use cloakroom_storage::log::Appender;
+use cloakroom_storage::log::{Appender, Progress};
 use error::failed;
 pub use file::SqliteFile;
 use logged::Log;
@@ -69,6 +69,8 @@ pub struct SqliteLedger {
     readers: SqlitePool,
     writer: Writer,
     feed: Arc<Feed>,
+    /// That of its log; `None` if it has none.
+    progress: Option<Arc<Progress>>,
 }
 
 impl SqliteLedger {
@@ -85,10 +87,13 @@ impl SqliteLedger {
         let shown = || path.display().to_string();
         let mut connection = options.connect().await.map_err(|source| not_opened(source, shown()))?;
         form::MIGRATIONS.run(&mut connection).await.map_err(|source| not_migrated(source, shown()))?;
-        let mut begin = "BEGIN IMMEDIATE";
+        let (mut begin, mut progress) = ("BEGIN IMMEDIATE", None);
         let log = match changes {
             Changes::OnDisk => None,
-            Changes::Logged(appender) => Some(Log::begin(appender, &mut connection).await.map_err(failed)?),
+            Changes::Logged(appender) => {
+                progress = Some(Arc::clone(appender.progress()));
+                Some(Log::begin(appender, &mut connection).await.map_err(failed)?)
+            }
             Changes::Refused => {
                 writer::execute(&mut connection, "PRAGMA query_only = ON").await.map_err(failed)?;
                 begin = "BEGIN";
@@ -99,7 +104,7 @@ impl SqliteLedger {
         watch(place, path).map_err(|source| LedgerError::Open { path: shown(), source: Arc::new(source) })?;
         let feed = Arc::new(Feed::default());
         let writer = Writer::start(connection, Arc::clone(&feed), place.clone(), log, begin);
-        Ok(Self { readers, writer, feed })
+        Ok(Self { readers, writer, feed, progress })
     }
 
     /// Runs one change, and returns once it is committed.
@@ -207,6 +212,13 @@ impl Ledger for SqliteLedger {
 
     fn changes(&self) -> u64 {
         self.feed.changes()
+    }
+
+    async fn stalled(&self) {
+        match &self.progress {
+            Some(progress) => progress.stalled().await,
+            None => std::future::pending().await,
+        }
     }
 
     async fn close(&self) {

@@ -93,7 +93,7 @@ impl ApiError {
     pub(super) fn starting() -> Self {
         Self::try_again(
             Code::Starting,
-            "this server is starting: it waits for its data directory, or finishes what a crash interrupted; try again",
+            "this server is starting: it waits until another one has stopped, or finishes what a crash interrupted; try again",
         )
     }
 
@@ -200,6 +200,9 @@ impl From<UploadError> for ApiError {
             }
             UploadError::Store(StoreError::Throttled(_))
             | UploadError::Ledger(LedgerError::OutOfDescriptors) => return Self::throttled(&error),
+            UploadError::Ledger(stalled @ LedgerError::Stalled) => {
+                return Self::try_again(Code::Overloaded, stalled.to_string());
+            }
             // The server ends for that, and says why in its log.
             UploadError::Store(StoreError::Replaced(_))
             | UploadError::Ledger(LedgerError::Replaced(_) | LedgerError::Ended(_)) => {
@@ -236,6 +239,9 @@ impl From<AccessError> for ApiError {
             | AccessError::Ledger(LedgerError::OutOfDescriptors) => Self::throttled(&error),
             AccessError::Store(StoreError::Unavailable(_) | StoreError::Denied(_)) => {
                 Self::unavailable(&error)
+            }
+            AccessError::Ledger(stalled @ LedgerError::Stalled) => {
+                Self::try_again(Code::Overloaded, stalled.to_string())
             }
             // The server ends for that, and says why in its log.
             AccessError::Store(StoreError::Replaced(_))

@@ -162,6 +162,11 @@ pub trait Ledger: Send + Sync {
     /// A number that grows with each change to the ledger, except to its claim.
     fn changes(&self) -> u64;
 
+    /// Waits until changes take so long to become durable that no caller should wait for them. They go on.
+    async fn stalled(&self) {
+        std::future::pending::<()>().await;
+    }
+
     /// Finishes the changes that it has accepted, and closes the database.
     async fn close(&self);
 }
@@ -362,6 +367,9 @@ pub enum LedgerError {
     /// The ledger is not at its path any more. Nothing is written to it.
     #[error(transparent)]
     Replaced(#[from] Replaced),
+    /// The bucket does not take the log.
+    #[error("the bucket of this server does not take the log of its ledger: try again in a moment")]
+    Stalled,
     /// This server must not write any more.
     #[error(transparent)]
     Ended(#[from] WriterEnd),

@@ -1,10 +1,12 @@
 //! The groups of one server on their way into the log.
 
+use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::time::{Instant, sleep};
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
 
 use super::{Answer, Append, Group, Heartbeat, LogError, LogStore, Position, RowChange, Started, WriterEnd};
 use crate::stamp::Installation;
@@ -14,7 +16,7 @@ use cloakroom_core::text::chain;
 /// How long to wait after a request that failed. The store has repeated it by itself already.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// From when on a log that does not go on holds up new work.
+/// For how long callers wait for a group.
 const STALLED: Duration = Duration::from_secs(10);
 
 /// The log of the server that writes. It has one user: the task that writes the ledger.
@@ -28,33 +30,36 @@ pub struct Appender {
 
 /// How far the log has come, for those who only look.
 #[derive(Debug)]
-pub struct Progress(Mutex<State>);
+pub struct Progress {
+    state: Mutex<State>,
+    is_stalled: watch::Sender<bool>,
+}
 
 #[derive(Debug, Clone, Copy)]
 struct State {
     last: Position,
     bytes: u64,
-    under_way_since: Option<Instant>,
 }
 
 impl Progress {
     fn new(last: Position) -> Self {
-        Self(Mutex::new(State { last, bytes: 0, under_way_since: None }))
+        Self { state: Mutex::new(State { last, bytes: 0 }), is_stalled: watch::Sender::new(false) }
     }
 
     /// The last group that the ledger has.
     pub fn last(&self) -> Position {
-        lock(&self.0).last
+        lock(&self.state).last
     }
 
     /// How many bytes were written to the log since the start.
     pub fn bytes(&self) -> u64 {
-        lock(&self.0).bytes
+        lock(&self.state).bytes
     }
 
-    /// Whether a group has waited for the store for so long that no new work should be taken.
-    pub fn is_stalled(&self) -> bool {
-        lock(&self.0).under_way_since.is_some_and(|since| since.elapsed() >= STALLED)
+    /// Waits until a group has waited for the store for so long that nobody should wait for it.
+    pub async fn stalled(&self) {
+        // The sender is here.
+        let _ = self.is_stalled.subscribe().wait_for(|is_stalled| *is_stalled).await;
     }
 }
 
@@ -87,10 +92,16 @@ impl Appender {
     /// must not be dropped before its end, unless the process ends.
     pub async fn append(&mut self, group: &Bytes) -> Result<(), WriterEnd> {
         self.check()?;
-        self.under_way(true);
         self.step = self.step.begin();
-        let written = self.write(group).await;
-        self.under_way(false);
+        let progress = Arc::clone(&self.progress);
+        let mut writing = pin!(self.write(group));
+        let written = if let Ok(written) = timeout(STALLED, &mut writing).await {
+            written
+        } else {
+            progress.is_stalled.send_replace(true);
+            writing.await
+        };
+        progress.is_stalled.send_replace(false);
         written
     }
 
@@ -99,7 +110,7 @@ impl Appender {
         if !is_committed {
             self.heartbeat.end(WriterEnd::NotCommitted);
         }
-        let mut state = lock(&self.progress.0);
+        let mut state = lock(&self.progress.state);
         if let Append::Idle { last } = self.step {
             state.last = last;
         }
@@ -130,10 +141,6 @@ impl Appender {
             }
             self.check()?;
         }
-    }
-
-    fn under_way(&self, is_under_way: bool) {
-        lock(&self.progress.0).under_way_since = is_under_way.then(Instant::now);
     }
 }
 

@@ -57,13 +57,13 @@ impl Staging {
     }
 
     /// Records a use, before any bytes are sent. The use is durable when this returns, because it changes when the
-    /// resource expires. There are two exceptions: a use of the same second is recorded already, or the ledger cannot be
-    /// written.
+    /// resource expires. There are two exceptions: a use of the same second is recorded already, or the ledger on this
+    /// disk cannot be written.
     pub async fn mark_used(&self, resource: &Resource<Ready>) -> Result<(), AccessError> {
         let (id, last_used_at) = (resource.id, resource.data.history.last_used_at);
         let now = self.parts.clock.now();
         let is_noted = |last: Timestamp| last <= now && now.duration_since(last) < SAME_USE;
-        if last_used_at.is_some_and(is_noted) || self.note_use(id, now).await {
+        if last_used_at.is_some_and(is_noted) || self.parts.unless_stalled(self.note_use(id, now)).await? {
             return Ok(());
         }
         Err(self.parts.gone_since(resource).await?.unwrap_or(AccessError::NotFound))

@@ -303,6 +303,15 @@ impl Staging {
 const PROBE_ID: &str = "00000000-0000-0000-0000-000000000000";
 
 impl Parts {
+    /// The outcome of `work`, unless the ledger takes too long. What `work` has asked of the ledger goes on.
+    async fn unless_stalled<T>(&self, work: impl Future<Output = T>) -> Result<T, LedgerError> {
+        tokio::select! {
+            biased;
+            done = work => Ok(done),
+            () = self.ledger.stalled() => Err(LedgerError::Stalled),
+        }
+    }
+
     async fn authorized(&self, id: ResourceId, secret: &ResourceSecret) -> Result<Resource, AccessError> {
         let resource = match self.look_up(id).await {
             Err(LedgerError::Unreadable(row)) => return Err(set_aside(row, secret)),

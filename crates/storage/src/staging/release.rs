@@ -92,7 +92,7 @@ impl Parts {
         let parts = Arc::clone(self);
         let deleted = async move { parts.delete_now(state, deletion).await };
         let work = self.background.spawn(deleted.in_current_span());
-        work.await.map_err(|_| AccessError::Store(StoreError::Stopping))?
+        self.unless_stalled(work).await?.map_err(|_| AccessError::Store(StoreError::Stopping))?
     }
 
     async fn delete_now(self: &Arc<Self>, state: State, deletion: Deletion) -> Result<bool, AccessError> {

@@ -108,7 +108,7 @@ impl Staging {
             created_at: parts.clock.now(),
             uploaded_by: new.uploaded_by,
         };
-        let background = parts.background.clone();
+        let waiting = Arc::clone(&parts);
         // This task continues if the caller is dropped, because an upload that has begun must be cleaned up. The new
         // `Upload` is then dropped at once, which does that.
         let begun = async move {
@@ -116,8 +116,8 @@ impl Staging {
             let progress = Some(progress);
             Ok(Upload { parts, id, secret, announced_bytes, received_bytes: 0, progress })
         };
-        let work = background.spawn(begun.in_current_span());
-        work.await.map_err(|_| UploadError::Store(StoreError::Stopping))?
+        let work = waiting.background.spawn(begun.in_current_span());
+        waiting.unless_stalled(work).await?.map_err(|_| UploadError::Store(StoreError::Stopping))?
     }
 }
 
@@ -184,7 +184,7 @@ impl Upload {
             staged
         };
         let work = self.parts.background.spawn(acknowledged.in_current_span());
-        work.await.map_err(|_| stopping())?
+        self.parts.unless_stalled(work).await?.map_err(|_| stopping())?
     }
 
     /// Gives the upload up, and waits until nothing of it is left, unless that takes long.
