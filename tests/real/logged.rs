@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use cloakroom_testing::documentation::block;
 use cloakroom_testing::front::{Front, Turn};
-use cloakroom_testing::needs::trial;
+use cloakroom_testing::minio::Minio;
+use cloakroom_testing::needs::{Need, trial};
 use cloakroom_testing::process::{Cloakroom, command, output_in_time, stderr};
-use cloakroom_testing::s3_gateway::{BUCKET, S3Gateway};
+use cloakroom_testing::s3_gateway::{ACCESS_KEY, BUCKET, S3Gateway, SECRET_KEY};
 use cloakroom_testing::wait::until_true;
 use libtest_mimic::Trial;
 
@@ -21,7 +22,9 @@ macro_rules! trials {
 }
 
 pub fn trials() -> Vec<Trial> {
-    trials![
+    let mut with_a_small_store = Minio::needs();
+    with_a_small_store.extend([Need::Root, Need::Namespaces]);
+    let mut all = trials![
         a_second_server_waits_until_the_first_one_has_stopped,
         a_server_that_was_suspended_ends_once_another_one_has_taken_over,
         an_admin_takes_over_at_once,
@@ -29,7 +32,11 @@ pub fn trials() -> Vec<Trial> {
         an_admin_goes_back_to_a_copy_once,
         a_log_that_is_not_whole_is_refused_by_its_object,
         a_data_directory_of_a_server_without_a_bucket_is_refused,
-    ]
+    ];
+    all.push(trial("logged::a_full_store_frees_itself", &with_a_small_store, || {
+        tokio::runtime::Runtime::new().unwrap().block_on(a_full_store_frees_itself());
+    }));
+    all
 }
 
 /// The command of another server at the same bucket, with a data directory of its own. It is patient, unless `more` says otherwise.
@@ -193,6 +200,45 @@ async fn a_log_that_is_not_whole_is_refused_by_its_object(bucket: Bucket) {
     assert!(said.contains("the group 1-1 of the log cannot be used: its digest"), "{said}");
     std::fs::write(log.join("1-1"), group).unwrap();
     assert_fetched(&at(&ticket, &bucket.serve()), &file);
+}
+
+/// What expires makes room, although each deletion needs some in the log.
+async fn a_full_store_frees_itself() {
+    let (minio, folder) = (Minio::start_with_room("64m").await, tempfile::tempdir().unwrap());
+    let serve = || {
+        let (mut command, store) = (command(), format!("s3://{BUCKET}/cloakroom"));
+        command.args(["serve", "--listen", "127.0.0.1:0", "--store-allow-http", "--store", &store]);
+        command.args(["--store-endpoint", &format!("http://{}", minio.address()), "--takeover-after", "1s"]);
+        command
+            .args(["--cleanup-interval", "1s", "--no-kubernetes", "--data-dir"])
+            .arg(folder.path().join("data"));
+        command.env("AWS_ACCESS_KEY_ID", ACCESS_KEY).env("AWS_SECRET_ACCESS_KEY", SECRET_KEY);
+        Cloakroom::start(command)
+    };
+    let server = serve();
+    let file = folder.path().join("a.jar");
+    std::fs::write(&file, cloakroom_testing::noise::noise(4 << 20)).unwrap();
+    let stored = staged(&server, &file);
+    let upload = server.url("/api/v1/resources?namespace=jobs&label=app%3Da&ttl=20s");
+    let (mut uploads, mut last) = (0, String::new());
+    while !last.contains("507 Insufficient Storage") {
+        last = curl(&["--upload-file", file.to_str().unwrap(), &upload]);
+        uploads += 1;
+        assert!(uploads < 100, "the store is not full");
+    }
+    assert_fetched(&stored, &file);
+    until_true("what has expired is gone", || in_store(&server) == 1).await;
+    server.kill();
+    let server = serve();
+    assert_fetched(&at(&stored, &server), &file);
+    staged(&server, &file);
+}
+
+/// How many resources the server has.
+fn in_store(server: &Cloakroom) -> u64 {
+    let metrics = curl(&[&server.url("/metrics")]);
+    let line = metrics.lines().find(|line| line.starts_with("cloakroom_resources{state=\"ready\"}"));
+    line.and_then(|line| line.rsplit_once(' ')?.1.parse().ok()).unwrap()
 }
 
 async fn a_data_directory_of_a_server_without_a_bucket_is_refused(bucket: Bucket) {

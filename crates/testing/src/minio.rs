@@ -28,10 +28,26 @@ impl Minio {
 
     /// Starts it with an empty bucket. It is ready when this returns.
     pub async fn start() -> Self {
-        let (folder, port, console) =
-            (tempfile::tempdir().unwrap(), ReservedPort::new(), ReservedPort::new());
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(folder.path().join("objects").join(BUCKET)).unwrap();
+        Self::start_in(folder, &[]).await
+    }
+
+    /// The same on a file system of this size, as `mount` takes it.
+    pub async fn start_with_room(size: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
         let objects = folder.path().join("objects");
-        std::fs::create_dir_all(objects.join(BUCKET)).unwrap();
+        std::fs::create_dir(&objects).unwrap();
+        let script =
+            format!("mount -t tmpfs -o size={size} tmpfs \"$0\" && mkdir \"$0/{BUCKET}\" && exec \"$@\"");
+        let objects = objects.to_str().unwrap().to_owned();
+        let mount = ["unshare", "--mount", "--propagation", "private", "sh", "-c", &script, &objects, "env"];
+        Self::start_in(folder, &mount).await
+    }
+
+    async fn start_in(folder: TempDir, before: &[&str]) -> Self {
+        let (port, console) = (ReservedPort::new(), ReservedPort::new());
+        let objects = folder.path().join("objects");
         let args = [
             &format!("MINIO_ROOT_USER={ACCESS_KEY}"),
             &format!("MINIO_ROOT_PASSWORD={SECRET_KEY}"),
@@ -45,6 +61,7 @@ impl Minio {
             objects.to_str().unwrap(),
         ]
         .map(str::to_owned);
+        let args: Vec<String> = before.iter().map(|word| (*word).to_owned()).chain(args).collect();
         let program = Program::start("/usr/bin/env".as_ref(), &args, folder.path().join("log"));
         let minio = Self { program, port, _folder: folder };
         until_true("the server is ready", || {

@@ -116,6 +116,10 @@ impl Heartbeat {
         while self.end.get() != Some(&WriterEnd::Superseded) {
             tokio::time::sleep(interval).await;
             let failed = self.beat().await.err();
+            if failed.as_ref().is_some_and(LogError::is_full) {
+                // The error says what is wrong, and the next beat tells whether it helped.
+                let _ = self.store.make_room().await;
+            }
             match &failed {
                 // A beat that fails ends nothing: the stamp is still this server's.
                 Some(error) if !fails => {
