@@ -4,6 +4,8 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use cloakroom_testing::api_server::FakeApiServer;
+use cloakroom_testing::cluster::{Account, Cluster as _};
 use cloakroom_testing::documentation::block;
 use cloakroom_testing::front::{Front, Turn};
 use cloakroom_testing::minio::Minio;
@@ -28,6 +30,7 @@ pub fn trials() -> Vec<Trial> {
         a_second_server_waits_until_the_first_one_has_stopped,
         a_server_that_was_suspended_ends_once_another_one_has_taken_over,
         an_admin_takes_over_at_once,
+        a_server_that_is_cut_off_from_its_cluster_gives_way,
         a_log_that_the_bucket_does_not_take_is_told_and_nothing_is_lost,
         an_admin_goes_back_to_a_copy_once,
         a_log_that_is_not_whole_is_refused_by_its_object,
@@ -98,6 +101,20 @@ async fn an_admin_takes_over_at_once(bucket: Bucket) {
     assert!(!late.starts_with("HTTP/1.1 204"), "{late}");
     assert_eq!(first.wait().code(), Some(1));
     assert_fetched(&at(&ticket, &second), &file);
+}
+
+async fn a_server_that_is_cut_off_from_its_cluster_gives_way(bucket: Bucket) {
+    let (api, kubeconfig) = (FakeApiServer::start(), bucket.folder.path().join("kubeconfig"));
+    std::fs::write(&kubeconfig, api.kubeconfig(Account::Cloakroom, api.address())).unwrap();
+    let kubeconfig = ["--kubeconfig", kubeconfig.to_str().unwrap()];
+    let mut first = Cloakroom::start(bucket.command(&bucket.gateway.url(), &kubeconfig));
+    let patient = ["--takeover-after", "1d", "--no-kubernetes"];
+    let mut second = Cloakroom::launch(beside(&bucket, "second", &patient));
+    second.wait_for_log("another server has this bucket");
+    api.stop();
+    second.wait_until_it_serves();
+    assert_eq!(first.wait().code(), Some(1));
+    assert!(first.log().contains("another server at this bucket may take over at once"), "{}", first.log());
 }
 
 async fn a_log_that_the_bucket_does_not_take_is_told_and_nothing_is_lost(bucket: Bucket) {

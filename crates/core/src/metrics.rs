@@ -206,6 +206,17 @@ impl Metrics {
         self.of().ledger_copied.set(u64::try_from(at.as_second()).ok());
     }
 
+    /// Sets the epoch of this server in its bucket, and how long it took to take over.
+    pub fn took_over(&self, epoch: u64, took: Duration) {
+        self.of().ledger_epoch.set(Some(epoch));
+        self.of().ledger_takeover.set(Some(took.as_secs()));
+    }
+
+    /// Sets when the log of the ledger in the bucket went on last.
+    pub fn ledger_logged(&self, at: Timestamp) {
+        self.of().ledger_logged.set(u64::try_from(at.as_second()).ok());
+    }
+
     /// Sets whether another cluster answers than the one that owners were seen in, or a cluster that does not show
     /// which one it is.
     pub fn other_cluster(&self, is_other: bool) {

@@ -60,7 +60,9 @@ impl Copier {
     }
 
     async fn keep_making(self) {
-        let mut last = Last { at: self.progress.last(), bytes: 0, made_at: Instant::now() };
+        let (mut logged, mut last) =
+            (self.progress.last(), Last { at: self.progress.last(), bytes: 0, made_at: Instant::now() });
+        self.metrics.ledger_logged(Timestamp::now());
         self.metrics.ledger_copied(Timestamp::now());
         let mut reserve_kept_at = None::<Instant>;
         if let Err(error) = remove_earlier_epochs(&*self.store, &self.heartbeat).await {
@@ -75,6 +77,10 @@ impl Copier {
                 reserve_kept_at = Some(Instant::now());
             }
             let (at, bytes) = (self.progress.last(), self.progress.bytes());
+            if at != logged {
+                self.metrics.ledger_logged(Timestamp::now());
+                logged = at;
+            }
             if at == last.at {
                 self.metrics.ledger_copied(Timestamp::now());
                 continue;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::copies::Copier;
@@ -15,6 +15,7 @@ use cloakroom_adapters::sqlite::{Changes, SqliteFile, SqliteLedger};
 use cloakroom_core::lock::lock;
 use cloakroom_core::metrics::Metrics;
 use cloakroom_core::text::chain;
+use cloakroom_server::owners::Owners;
 use cloakroom_storage::log::{
     Appender, Heartbeat, LedgerFile as _, LogStore, Position, Started, Starting, Timing, WriterEnd,
     WriterStamp, WriterState,
@@ -29,6 +30,9 @@ const MISSED_BEATS: u32 = 3;
 
 /// For how many times the time of a takeover no sweep deletes after it.
 const REST: u32 = 4;
+
+/// For how many times the time of a takeover a server may not reach its cluster.
+const WITHOUT_CLUSTER: u32 = 2;
 
 /// How often a server that only reads tries to write.
 const RETRY: Duration = Duration::from_secs(5);
@@ -45,6 +49,8 @@ pub struct Succession {
     pub beat: Duration,
     /// For how long after its start no sweep deletes.
     pub rest: Duration,
+    /// How long it may not reach its cluster before it lets another one take over at once.
+    pub longest_without_cluster: Duration,
     /// The copy of the ledger that an admin wants back.
     pub restore: Option<Position>,
 }
@@ -53,7 +59,13 @@ impl Succession {
     /// `after` is how long another server must have been silent.
     pub fn new(after: Duration, at_once: bool, restore: Option<Position>) -> Self {
         let patience = if at_once { Duration::ZERO } else { after };
-        Self { patience, beat: after / MISSED_BEATS, rest: after.saturating_mul(REST), restore }
+        Self {
+            patience,
+            beat: after / MISSED_BEATS,
+            rest: after.saturating_mul(REST),
+            longest_without_cluster: after.saturating_mul(WITHOUT_CLUSTER),
+            restore,
+        }
     }
 }
 
@@ -63,11 +75,11 @@ pub enum InBucket {
         heartbeat: Arc<Heartbeat>,
         beats: AbortOnDropHandle<()>,
         copies: AbortOnDropHandle<()>,
+        /// Looks whether the cluster can be reached.
+        looks: Option<AbortOnDropHandle<()>>,
     },
     /// The bucket took no writes at the start. The task ends when it does again.
-    ReadOnly {
-        retry: tokio::sync::Mutex<AbortOnDropHandle<()>>,
-    },
+    ReadOnly { retry: tokio::sync::Mutex<AbortOnDropHandle<()>> },
 }
 
 /// Waits until no other server writes, and makes the ledger at `path` from the bucket.
@@ -81,6 +93,7 @@ pub async fn start(
     let (file, told) = (SqliteFile::new(path.to_owned()), Mutex::new(None));
     let tell = |stamp, left| tell(stamp, left, &told);
     let starting = succession.starting(&store, &file, &tell);
+    let began = Instant::now();
     let started = match starting.run().await {
         Ok(started) => started,
         Err(error) if error.is_full() => {
@@ -100,6 +113,7 @@ pub async fn start(
     let progress = Arc::clone(appender.progress());
     let ledger = Arc::new(SqliteLedger::open_in(place, path, Changes::Logged(appender)).await?);
     let (heartbeat, beats) = started.heartbeat;
+    metrics.took_over(started.start.epoch, began.elapsed());
     tracing::info!(epoch = started.start.epoch, "the ledger was made from the bucket {}", bucket.location);
     let copier = Copier {
         store,
@@ -109,7 +123,7 @@ pub async fn start(
         path: path.to_owned(),
         metrics: metrics.clone(),
     };
-    Ok((ledger, InBucket::Writing { heartbeat, beats, copies: copier.begin() }))
+    Ok((ledger, InBucket::Writing { heartbeat, beats, copies: copier.begin(), looks: None }))
 }
 
 /// The file of a start that is tried beside a server that only reads.
@@ -134,6 +148,27 @@ async fn try_again(store: Arc<BucketStore>, succession: Succession, path: PathBu
             let _ = heartbeat.beat().await;
             let _ = file.clear().await;
             return;
+        }
+    }
+}
+
+async fn look_for_cluster(heartbeat: Arc<Heartbeat>, owners: Arc<dyn Owners>, succession: Succession) {
+    let mut reached_at = Instant::now();
+    let mut yields = false;
+    loop {
+        sleep(succession.beat).await;
+        if owners.cluster().await.is_ok() {
+            reached_at = Instant::now();
+        }
+        let is_cut_off = reached_at.elapsed() >= succession.longest_without_cluster;
+        if is_cut_off != yields {
+            yields = is_cut_off;
+            if yields {
+                tracing::warn!(
+                    "the API server does not answer: another server at this bucket may take over at once"
+                );
+            }
+            heartbeat.say(if yields { WriterState::Yields } else { WriterState::Serves });
         }
     }
 }
@@ -177,6 +212,13 @@ impl InBucket {
         }
     }
 
+    /// Lets another server take over at once while this one cannot reach its cluster: its node may be cut off.
+    pub fn yield_without(&mut self, owners: Arc<dyn Owners>, succession: Succession) {
+        let Self::Writing { heartbeat, looks, .. } = self else { return };
+        let looking = look_for_cluster(Arc::clone(heartbeat), owners, succession);
+        *looks = Some(AbortOnDropHandle::new(tokio::spawn(looking)));
+    }
+
     pub fn is_read_only(&self) -> bool {
         matches!(self, Self::ReadOnly { .. })
     }
@@ -197,8 +239,8 @@ impl InBucket {
 
     /// Says in the stamp that this server has stopped, so that the next one need not wait.
     pub async fn stop(self) {
-        let Self::Writing { heartbeat, beats, copies } = self else { return };
-        drop(copies);
+        let Self::Writing { heartbeat, beats, copies, looks } = self else { return };
+        drop((copies, looks));
         if heartbeat.ended() == Some(WriterEnd::Superseded) {
             return;
         }

@@ -75,6 +75,10 @@ pub async fn start(
         let ledger = open_ledger(&place, &path, &storage).await?;
         (storage, Arc::new(ledger), name)
     };
+    let owners = settings.owners(&metrics, Arc::clone(&clock) as _);
+    if let Some(in_bucket) = in_bucket.as_mut().filter(|_| settings.cluster.is_some()) {
+        in_bucket.yield_without(Arc::clone(&owners), settings.succession);
+    }
     let ownership = Ownership {
         adopt: settings.adopt_store,
         heartbeat: in_bucket
@@ -86,7 +90,7 @@ pub async fn start(
     let parts = Parts {
         ledger,
         storage,
-        owners: settings.owners(&metrics, Arc::clone(&clock) as _),
+        owners,
         clock,
         limits: settings.limits,
         policy: settings.policy,

@@ -54,6 +54,9 @@ pub(super) struct Families {
     pub(super) mass_deletion_held: Level,
     pub(super) ledger_behind: Level,
     pub(super) ledger_copied: KnownLevel,
+    pub(super) ledger_logged: KnownLevel,
+    pub(super) ledger_epoch: KnownLevel,
+    pub(super) ledger_takeover: KnownLevel,
     pub(super) other_cluster: Level,
     pub(super) tombstones_dropped: Counter,
     pub(super) unreadable: Level,
@@ -105,14 +108,17 @@ impl Families {
             kept: all.family("resources_kept", "Resources that the last sweep kept"),
             mass_deletion_held: all
                 .metric("mass_deletion_held", "Resources that are held back from a mass deletion"),
-            ledger_behind: all.metric(
-                "ledger_behind",
-                "Whether the ledger is an earlier copy, so that no sweep deletes anything",
-            ),
+            ledger_behind: all.metric("ledger_behind", "Whether the ledger is an earlier copy"),
             ledger_copied: all.metric(
                 "ledger_copy_timestamp_seconds",
                 "When the newest copy of the ledger in the bucket was made",
             ),
+            ledger_logged: all.metric(
+                "ledger_log_timestamp_seconds",
+                "When the log of the ledger in the bucket went on last",
+            ),
+            ledger_epoch: all.metric("ledger_epoch", "The epoch of this server in its bucket"),
+            ledger_takeover: all.metric("ledger_takeover_seconds", "Time that this server took to take over"),
             other_cluster: all.metric("other_cluster", "Whether another cluster answers than before"),
             tombstones_dropped: all.counter("tombstones_dropped", "Tombstones that went before their time"),
             unreadable: all.metric("unreadable_resources", "Resources that this version cannot read"),
