@@ -216,6 +216,8 @@ impl Server {
             command.env("CLOAKROOM_STORE", format!("s3://{BUCKET}/torture"));
             command.env("CLOAKROOM_STORE_ENDPOINT", gateway.url()).env("CLOAKROOM_STORE_ALLOW_HTTP", "true");
             command.env("AWS_ACCESS_KEY_ID", ACCESS_KEY).env("AWS_SECRET_ACCESS_KEY", SECRET_KEY);
+            // A restart waits for that long, and its sweeps for four times as long.
+            command.env("CLOAKROOM_TAKEOVER_AFTER", "2s");
         }
         command.args(["-c", into_the_group, "sh", &SOFT_DESCRIPTORS.to_string()]);
         command.arg(self.group.door()).arg(binary()).arg("serve").args(flags);
