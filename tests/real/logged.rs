@@ -182,6 +182,12 @@ async fn an_admin_goes_back_to_a_copy_once(bucket: Bucket) {
     assert_fetched(&at(&early, &server), &early_file);
     assert!(download(&at(&late, &server)).starts_with("HTTP/1.1 404"));
     assert!(is_behind(&server) && bucket.objects().len() == 2);
+    let ledgers = std::fs::read_dir(bucket.gateway.objects().join("cloakroom/ledger")).unwrap();
+    let mut names = ledgers.map(|entry| entry.unwrap().file_name());
+    assert!(
+        names.any(|name| name.to_string_lossy().starts_with("2-") && name != "2-0.db"),
+        "it can be undone"
+    );
     stop(&mut server);
     // The flag stays where it is, and the ledger stays behind.
     let mut server = restored();

@@ -80,6 +80,10 @@ impl LogStore for MemoryLog {
         Ok(self.objects().groups.get(&at).cloned())
     }
 
+    async fn groups(&self) -> Result<Vec<Position>, LogError> {
+        Ok(self.objects().groups.keys().copied().collect())
+    }
+
     async fn remove_groups(&self, last: Position) -> Result<(), LogError> {
         self.objects().groups.retain(|at, _| *at > last);
         Ok(())

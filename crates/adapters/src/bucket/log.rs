@@ -47,16 +47,15 @@ impl LogStore for BucketStore {
         Ok(read(&self.0, &self.group_path(at)).await?)
     }
 
-    async fn remove_groups(&self, last: Position) -> Result<(), LogError> {
+    async fn groups(&self) -> Result<Vec<Position>, LogError> {
         let groups = listing::objects(&self.0, self.0.location.log());
-        let old: Vec<Path> = groups
-            .try_filter_map(async |found| {
-                let is_old = place(&found.path, "").is_some_and(|at| at <= last);
-                Ok(is_old.then_some(found.path))
-            })
-            .try_collect()
-            .await?;
-        let removals = stream::iter(old).map(|path| async move { self.0.remove(&path).await });
+        Ok(groups.try_filter_map(async |found| Ok(place(&found.path, ""))).try_collect().await?)
+    }
+
+    async fn remove_groups(&self, last: Position) -> Result<(), LogError> {
+        let mut old = self.groups().await?;
+        old.retain(|at| *at <= last);
+        let removals = stream::iter(old).map(|at| async move { self.0.remove(&self.group_path(at)).await });
         Ok(removals.buffer_unordered(REMOVED_AT_ONCE).try_collect().await?)
     }
 

@@ -7,6 +7,9 @@ use jiff::tz::TimeZone;
 
 use super::{Answer, Heartbeat, KeptCopy, LogError, LogStore, Position, Trim};
 
+/// How many of the newest copies are kept.
+const NEWEST: usize = 7;
+
 /// From how many days one copy is kept.
 const DAYS: usize = 7;
 
@@ -46,16 +49,16 @@ async fn go_on(mut step: Trim, store: &dyn LogStore, heartbeat: &Heartbeat) -> R
     }
 }
 
-/// Which of `copies`, in the order of their places, can go: all but the newest one, and the first one of each of the last seven days
-/// that have any. So a server that is stopped again and again does not push out the copies of the days before.
+/// Which of `copies`, in the order of their places, can go: all but the newest seven, and the first one of each of the last seven
+/// days that have any. So a server that is stopped again and again does not push out the copies of the days before, and what an
+/// admin has put back can be undone.
 fn superfluous(copies: &[KeptCopy]) -> Vec<Position> {
     let day = |copy: &KeptCopy| copy.written_at.to_zoned(TimeZone::UTC).date();
     let days: BTreeSet<_> = copies.iter().map(day).collect();
     let mut days: BTreeSet<_> = days.into_iter().rev().take(DAYS).collect();
-    let newest = copies.last().map(|copy| copy.at);
+    let older = &copies[..copies.len().saturating_sub(NEWEST)];
     // The first one of a day takes it out of the set.
-    let others = copies.iter().filter(|copy| !days.remove(&day(copy)));
-    others.map(|copy| copy.at).filter(|at| Some(*at) != newest).collect()
+    older.iter().filter(|copy| !days.remove(&day(copy))).map(|copy| copy.at).collect()
 }
 
 #[cfg(test)]
@@ -63,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_copy_stays_and_the_first_of_each_of_seven_days() {
+    fn the_newest_copies_stay_and_the_first_of_each_of_seven_days() {
         let copy = |epoch, number, time: &str| KeptCopy {
             at: Position { epoch, number },
             written_at: time.parse().unwrap(),
@@ -71,7 +74,7 @@ mod tests {
         let mut all: Vec<_> =
             (1..=9).map(|day| copy(day, 0, &format!("2026-01-{day:02}T10:00:00Z"))).collect();
         all.extend((1..=10).map(|number| copy(9, number, &format!("2026-01-09T11:{number:02}:00Z"))));
-        let (early, late) = (&all[..2], &all[9..18]);
+        let (early, late) = (&all[..2], &all[9..12]);
         let gone: Vec<_> = [early, late].concat().iter().map(|copy| copy.at).collect();
         assert_eq!(superfluous(&all), gone);
         assert_eq!(superfluous(&all[8..9]), []);

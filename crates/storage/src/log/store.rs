@@ -7,7 +7,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 
 use super::{DamagedGroup, ForeignStamp, Group, Position, WriterStamp};
-use crate::ledger::LedgerError;
+use crate::ledger::{LedgerError, WrongForm};
 use crate::stamp::Installation;
 use crate::store::StoreError;
 
@@ -25,6 +25,9 @@ pub trait LogStore: Send + Sync {
 
     /// Reads a group; `None` if there is none.
     async fn group(&self, at: Position) -> Result<Option<Bytes>, LogError>;
+
+    /// The places of all groups, in no order.
+    async fn groups(&self) -> Result<Vec<Position>, LogError>;
 
     /// Removes all groups up to this one, and those of earlier epochs.
     async fn remove_groups(&self, last: Position) -> Result<(), LogError>;
@@ -100,6 +103,17 @@ pub enum LogError {
          servers could write"
     )]
     NoStamp(Position),
+    /// Something is there that the ledger, as it was read, does not know of.
+    #[error(
+        "the bucket has {found} in ledger/ or log/, and what leads there from the copy and the log before it, which end at {end}, is \
+         missing: put it back, or go back to a copy of the ledger with --restore-ledger"
+    )]
+    Beyond {
+        /// What is there.
+        found: Position,
+        /// The last place that was read.
+        end: Position,
+    },
     /// There is no copy, although there was a ledger.
     #[error(
         "the bucket has no copy of its ledger any more, and had one: put the objects below ledger/ and log/ back"
@@ -125,7 +139,7 @@ pub enum LogError {
     },
     /// A group is missing, and a later one is there.
     #[error(
-        "the group {0} of the log is missing, and the next one is there: put it back, or go back to a copy of the ledger"
+        "the group {0} of the log is missing, and the next one is there: put it back, or go back to a copy of the ledger with --restore-ledger"
     )]
     Gap(Position),
     /// There is no copy of that name.
@@ -151,6 +165,21 @@ pub enum LogError {
 }
 
 impl LogError {
+    /// Whether the bucket has answered, and a ledger cannot be made of what is there.
+    pub fn is_about_content(&self) -> bool {
+        let is_damaged = |error: &LedgerError| {
+            matches!(
+                error,
+                LedgerError::Database(_) | LedgerError::WrongForm { form: WrongForm::NoDatabase, .. }
+            )
+        };
+        match self {
+            Self::Damaged { .. } | Self::Misplaced { .. } | Self::Gap(_) | Self::Beyond { .. } => true,
+            Self::Ledger(error) => is_damaged(error),
+            _ => false,
+        }
+    }
+
     /// Whether the bucket has no room.
     pub fn is_full(&self) -> bool {
         matches!(self, Self::Store(StoreError::Full { .. }))

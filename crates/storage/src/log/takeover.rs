@@ -12,6 +12,7 @@ use super::{
     WriterState,
 };
 use crate::stamp::Installation;
+use cloakroom_core::text::chain;
 
 /// The times of a start, and of the beats behind it.
 #[derive(Debug, Clone, Copy)]
@@ -88,7 +89,14 @@ impl Starting<'_> {
             return Ok(None);
         }
         let heartbeat = Heartbeat::begin(Arc::clone(&self.store), claimed, self.timing.beat);
-        let is_confirmed = self.take(claimed).await;
+        let mut is_confirmed = self.take(claimed).await;
+        if let (Err(error), Some(wanted)) = (&is_confirmed, self.restore)
+            && error.is_about_content()
+            && !self.newest_is_restored_from(wanted).await?
+        {
+            tracing::error!(error = %chain(error), "the ledger cannot be read, so it cannot be kept as a copy");
+            is_confirmed = self.begin_with(wanted, claimed).await;
+        }
         // So that the next start need not wait. One that was to make the first ledger has made none.
         if is_confirmed.is_err() && claimed.state != WriterState::Begins {
             heartbeat.0.say(WriterState::Stopped);
@@ -118,6 +126,9 @@ impl Starting<'_> {
                 Takeover::Read { next, .. } => {
                     let is_there = self.read(next, claimed.installation).await?;
                     last = if is_there { Some(next) } else { last };
+                    if let Some(end) = last.filter(|_| !is_there) {
+                        self.check_end(end, claimed.epoch).await?;
+                    }
                     Answer::Group(is_there)
                 }
                 Takeover::Write { epoch } => {
@@ -137,6 +148,38 @@ impl Starting<'_> {
         }
     }
 
+    /// Refuses a bucket with copies or groups behind `end`, where the reading has ended. A server that was replaced may have sent one
+    /// group late, but only behind an epoch that ends with a copy.
+    async fn check_end(&self, end: Position, claimed: u64) -> Result<(), LogError> {
+        let copies = self.store.copies().await?.into_iter().map(|copy| copy.at);
+        // The group behind the end may have arrived since it was looked for.
+        let beyond =
+            copies.chain(self.store.groups().await?).filter(|at| *at > end && *at != end.next()).min();
+        let Some(found) = beyond else { return Ok(()) };
+        // Or another server has claimed a later epoch meanwhile, and is at work.
+        match self.store.stamp().await? {
+            Some(stamp) if stamp.epoch != claimed => Ok(()),
+            _ => Err(LogError::Beyond { found, end }),
+        }
+    }
+
+    /// Whether the ledger was put back from this copy already: then what is wrong came later, and an admin decides anew.
+    async fn newest_is_restored_from(&self, wanted: Position) -> Result<bool, LogError> {
+        let restored = match self.newest(u64::MAX).await {
+            Ok(Some(_)) => self.file.restored().await.ok().flatten(),
+            _ => None,
+        };
+        Ok(restored == Some(wanted))
+    }
+
+    /// Begins the epoch with a copy, although the log behind it cannot be read.
+    async fn begin_with(&self, wanted: Position, claimed: WriterStamp) -> Result<bool, LogError> {
+        self.file.clear().await?;
+        self.put_back(wanted, claimed.installation).await?;
+        self.store.write_copy(Position::start(claimed.epoch), self.file.path()).await?;
+        Ok(self.store.stamp().await?.is_some_and(|stamp| stamp.epoch == claimed.epoch))
+    }
+
     /// Puts a copy in the place of the ledger, which has all groups up to `last`, and stays as a copy.
     async fn restore(
         &self,
@@ -149,12 +192,17 @@ impl Starting<'_> {
             return Ok(());
         }
         let there = self.store.copies().await?;
-        let has = |at| there.iter().any(|copy| copy.at == at);
-        if !has(wanted) {
-            return Err(LogError::NoSuchCopy { wanted, there });
-        }
-        if let Some(last) = last.filter(|last| !has(*last)) {
+        let is_missing = |at| there.iter().all(|copy| copy.at != at);
+        if let Some(last) = last.filter(|last| is_missing(*last) && !is_missing(wanted)) {
             self.store.write_copy(last, self.file.path()).await?;
+        }
+        self.put_back(wanted, installation).await
+    }
+
+    async fn put_back(&self, wanted: Position, installation: Installation) -> Result<(), LogError> {
+        let there = self.store.copies().await?;
+        if there.iter().all(|copy| copy.at != wanted) {
+            return Err(LogError::NoSuchCopy { wanted, there });
         }
         let mut part = self.file.path().to_owned();
         part.as_mut_os_string().push("-copy");

@@ -63,8 +63,18 @@ impl Staging {
         let (id, last_used_at) = (resource.id, resource.data.history.last_used_at);
         let now = self.parts.clock.now();
         let is_noted = |last: Timestamp| last <= now && now.duration_since(last) < SAME_USE;
-        if last_used_at.is_some_and(is_noted) || self.parts.unless_stalled(self.note_use(id, now)).await? {
+        if last_used_at.is_some_and(is_noted) {
             return Ok(());
+        }
+        match self.parts.unless_stalled(self.note_use(id, now)).await {
+            Ok(true) => return Ok(()),
+            Ok(false) => {}
+            // Only the first use must not get lost: from then on the owner decides.
+            Err(LedgerError::Stalled) if last_used_at.is_some() => {
+                lock(&self.parts.unwritten_uses).insert(id, now);
+                return Ok(());
+            }
+            Err(error) => return Err(error.into()),
         }
         Err(self.parts.gone_since(resource).await?.unwrap_or(AccessError::NotFound))
     }

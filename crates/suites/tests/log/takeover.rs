@@ -136,9 +136,7 @@ async fn the_first_server_begins_a_new_ledger() {
 async fn the_next_server_has_the_newest_copy_and_the_log_behind_it() {
     let server = Server::new();
     server.set_stamp(2, WriterState::Stopped);
-    for (place, text) in
-        [(at(1, 9), "older\n"), (at(2, 0), "old\n"), (at(2, 2), "a\nb\n"), (at(7, 0), "later\n")]
-    {
+    for (place, text) in [(at(1, 9), "older\n"), (at(2, 0), "old\n"), (at(2, 2), "a\nb\n")] {
         server.store.objects().copies.insert(place, text.into());
     }
     for (place, table) in [(at(2, 2), "b"), (at(2, 3), "c"), (at(2, 4), "d"), (at(1, 10), "x")] {
@@ -319,4 +317,46 @@ async fn a_copy_that_is_not_there_is_refused_and_the_next_start_need_not_wait() 
     let refused = wrong.starts().await.err().unwrap().to_string();
     assert_eq!(refused, "there is no copy 1-7 of the ledger: there are 1-0 of 1970-01-01T00:00:00Z");
     assert_eq!(server.starts().await.unwrap().start, at(3, 0));
+}
+
+#[tokio::test]
+async fn what_lies_behind_the_end_of_the_log_is_refused_and_nothing_is_removed() {
+    let later_copy = |server: &Server| {
+        server.store.objects().copies.insert(at(3, 0), Vec::new());
+    };
+    let group_of_a_missing_copy = |server: &Server| server.add_group(at(2, 1), "a");
+    let behind_two_missing_ones = |server: &Server| server.add_group(at(1, 4), "a");
+    for (spoil, found) in [
+        (&later_copy as &dyn Fn(&Server), "3-0"),
+        (&group_of_a_missing_copy, "2-1"),
+        (&behind_two_missing_ones, "1-4"),
+    ] {
+        let server = Server::new();
+        server.set_stamp(2, WriterState::Stopped);
+        server.store.objects().copies.insert(at(1, 0), Vec::new());
+        server.add_group(at(1, 1), "a");
+        spoil(&server);
+        let before = server.store.objects().groups.len();
+        let refused = server.starts().await.err().unwrap().to_string();
+        assert!(refused.starts_with(&format!("the bucket has {found} in ledger/ or log/")), "{refused}");
+        assert!(refused.contains("which end at 1-1"), "{refused}");
+        assert_eq!(server.store.objects().groups.len(), before);
+    }
+}
+
+#[tokio::test]
+async fn an_admin_goes_back_if_the_log_cannot_be_read_but_by_no_flag_left_over() {
+    let server = Server::new();
+    server.set_stamp(1, WriterState::Stopped);
+    server.store.objects().copies.insert(at(1, 0), b"copy\n".to_vec());
+    server.add_group(at(1, 2), "a");
+    assert!(server.starts().await.is_err());
+    let back = || Server { restore: Some(at(1, 0)), ..server.beside() };
+    let first = back();
+    let epoch = first.starts().await.unwrap().start.epoch;
+    assert_eq!(first.file().text(), "copy\nrestored 1-0\nbegins\n");
+    server.set_stamp(epoch, WriterState::Stopped);
+    server.add_group(at(epoch, 2), "b");
+    let refused = back().starts().await.err().unwrap().to_string();
+    assert!(refused.starts_with(&format!("the group {epoch}-1 of the log is missing")), "{refused}");
 }
