@@ -243,19 +243,26 @@ async fn a_full_store_frees_itself() {
     std::fs::write(&file, cloakroom_testing::noise::noise(4 << 20)).unwrap();
     let stored = staged(&server, &file);
     let upload = server.url("/api/v1/resources?namespace=jobs&label=app%3Da&ttl=20s");
-    let (mut uploads, mut last) = (0, String::new());
-    while !last.contains("507 Insufficient Storage") {
-        last = curl(&["--upload-file", file.to_str().unwrap(), &upload]);
-        uploads += 1;
-        assert!(uploads < 100, "the store is not full");
+    // What is small must not take the room that is for deletions.
+    let small = folder.path().join("small");
+    std::fs::write(&small, "small").unwrap();
+    for (file, refused) in
+        [(&file, "the store has no room"), (&small, "the room that is left is for deletions")]
+    {
+        let mut uploads = 0;
+        while !server.log().contains(refused) {
+            curl(&["--upload-file", file.to_str().unwrap(), &upload]);
+            uploads += 1;
+            assert!(uploads < 2000, "the store is not full: {}", server.log());
+        }
     }
     assert_fetched(&stored, &file);
-    until_true("what has expired is gone", || in_store(&server) == 1).await;
     server.kill();
     let server = serve();
     assert_fetched(&at(&stored, &server), &file);
-    // MinIO frees what was deleted a moment later.
+    until_true("what has expired is gone", || in_store(&server) == 1).await;
     let upload = server.url("/api/v1/resources?namespace=jobs&label=app%3Da&ttl=1h");
+    // MinIO frees what was deleted a moment later.
     let is_taken = || curl(&["--upload-file", file.to_str().unwrap(), &upload]).contains("201 Created");
     until_true("there is room again", is_taken).await;
 }

@@ -201,7 +201,7 @@ impl Metrics {
         self.of().ledger_behind.set(is_behind.into());
     }
 
-    /// Sets when the newest copy of the ledger had all; the beginning of Unix time if there is no copy.
+    /// Sets when the newest copy of the ledger had all.
     pub fn ledger_copied(&self, at: Timestamp) {
         self.of().ledger_copied.set(u64::try_from(at.as_second()).ok());
     }

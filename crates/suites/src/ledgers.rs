@@ -8,8 +8,9 @@ use async_trait::async_trait;
 use cloakroom_adapters::Place;
 use cloakroom_adapters::sqlite::{Changes, SqliteFile, SqliteLedger};
 use cloakroom_storage::ledger::Ledger;
-use cloakroom_storage::log::{Appender, LogStore, Started, Starting, Timing, WriterState};
+use cloakroom_storage::log::{Appender, LogStore, Progress, Started, Starting, Timing, WriterState};
 use cloakroom_storage::stamp::Installation;
+use cloakroom_testing::wait::BOUND;
 use tempfile::TempDir;
 
 use crate::Implementation;
@@ -62,11 +63,32 @@ struct LoggedData {
     last: RefCell<Option<Opened>>,
 }
 
-/// What the last process had.
-struct Opened {
+/// A ledger whose log is in a bucket, as a process that has taken over has it.
+pub struct Opened {
     _folder: TempDir,
-    ledger: Arc<SqliteLedger>,
-    started: Started,
+    pub ledger: Arc<SqliteLedger>,
+    pub started: Started,
+    pub progress: Arc<Progress>,
+}
+
+/// Takes over from a server that has stopped or yields, and opens the ledger. It beats after `beat`.
+pub async fn opened(store: Arc<dyn LogStore>, beat: Duration) -> Opened {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ledger.db");
+    let starting = Starting {
+        store: Arc::clone(&store),
+        file: &SqliteFile::new(path.clone()),
+        timing: Timing { patience: BOUND, look: BOUND, beat },
+        installation: Installation::generate(&mut rand::rng()),
+        restore: None,
+        tell: &|_, _| {},
+    };
+    let started = starting.run().await.unwrap();
+    let appender = Appender::new(store, &started);
+    let progress = Arc::clone(appender.progress());
+    let changes = Changes::Logged(appender);
+    let ledger = Arc::new(SqliteLedger::open_in(&Place::default(), &path, changes).await.unwrap());
+    Opened { _folder: folder, ledger, started, progress }
 }
 
 async fn in_a_log() -> LedgerData {
@@ -77,29 +99,15 @@ async fn in_a_log() -> LedgerData {
 impl Reopened for LoggedData {
     async fn open(&self) -> Arc<dyn Ledger> {
         if let Some(last) = self.last.take() {
-            // It is later by more than a second: the log has what nobody has waited for. A closed ledger has written it.
+            // This waits until the log has all changes. A ledger that is closed has logged them.
             let _ = last.ledger.totals().await;
             let (heartbeat, _beats) = last.started.heartbeat;
             heartbeat.say(WriterState::Stopped);
             heartbeat.beat().await.unwrap();
         }
-        let (folder, store) = (tempfile::tempdir().unwrap(), Arc::clone(&self.log) as Arc<dyn LogStore>);
-        let path = folder.path().join("ledger.db");
-        let second = Duration::from_secs(1);
-        let starting = Starting {
-            store: Arc::clone(&store),
-            file: &SqliteFile::new(path.clone()),
-            timing: Timing { patience: second, look: second, beat: second },
-            installation: Installation::generate(&mut rand::rng()),
-            restore: None,
-            tell: &|_, _| {},
-        };
-        let started = starting.run().await.unwrap();
-        let appender = Appender::new(store, &started);
-        let ledger = Arc::new(
-            SqliteLedger::open_in(&Place::default(), &path, Changes::Logged(appender)).await.unwrap(),
-        );
-        self.last.replace(Some(Opened { _folder: folder, ledger: Arc::clone(&ledger), started }));
+        let opened = opened(Arc::clone(&self.log) as _, Duration::from_secs(1)).await;
+        let ledger = Arc::clone(&opened.ledger);
+        self.last.replace(Some(opened));
         ledger
     }
     fn has_other_hands(&self) -> bool {

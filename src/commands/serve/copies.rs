@@ -25,7 +25,7 @@ const LONGEST: Duration = Duration::from_hours(1);
 /// How often it is looked whether a copy is due.
 const LOOK: Duration = Duration::from_secs(10);
 
-/// How often it is looked whether the reserve is there.
+/// How often it is looked whether the reserve is there, if it was there before.
 const RESERVE_LOOK: Duration = Duration::from_mins(10);
 
 /// How soon a copy that failed is tried again.
@@ -64,17 +64,17 @@ impl Copier {
             (self.progress.last(), Last { at: self.progress.last(), bytes: 0, made_at: Instant::now() });
         self.metrics.ledger_logged(Timestamp::now());
         self.metrics.ledger_copied(Timestamp::now());
-        let mut reserve_kept_at = None::<Instant>;
+        self.heartbeat.keep_reserve().await;
+        let mut reserve_kept_at = Instant::now();
         if let Err(error) = remove_earlier_epochs(&*self.store, &self.heartbeat).await {
             // The next copy removes them.
             tracing::warn!(error = %chain(&error), "the log of earlier servers could not be removed");
         }
         loop {
             sleep(LOOK).await;
-            if reserve_kept_at.is_none_or(|at| at.elapsed() >= RESERVE_LOOK) {
-                // The store says at each change that it has no room, and that it cannot be reached.
-                let _ = self.store.keep_reserve().await;
-                reserve_kept_at = Some(Instant::now());
+            if self.heartbeat.is_short_of_room() || reserve_kept_at.elapsed() >= RESERVE_LOOK {
+                self.heartbeat.keep_reserve().await;
+                reserve_kept_at = Instant::now();
             }
             let (at, bytes) = (self.progress.last(), self.progress.bytes());
             if at != logged {
@@ -124,7 +124,7 @@ impl Copier {
 }
 
 /// The path with `ending` behind it.
-fn beside(path: &Path, ending: &str) -> PathBuf {
+pub fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(ending);
     name.into()

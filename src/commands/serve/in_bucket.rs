@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::copies::Copier;
+use super::copies::{Copier, beside};
 use super::store::Bucket;
 use cloakroom_adapters::Place;
 use cloakroom_adapters::bucket::BucketStore;
@@ -103,7 +103,7 @@ pub async fn start(
             );
             starting.read_only().await?;
             let ledger = SqliteLedger::open_in(place, path, Changes::Refused).await?;
-            let retry = tokio::spawn(try_again(Arc::clone(&bucket.store), succession, beside(path)));
+            let retry = tokio::spawn(try_again(Arc::clone(&bucket.store), succession, beside(path, "-next")));
             let retry = tokio::sync::Mutex::new(AbortOnDropHandle::new(retry));
             return Ok((Arc::new(ledger), InBucket::ReadOnly { retry }));
         }
@@ -124,13 +124,6 @@ pub async fn start(
         metrics: metrics.clone(),
     };
     Ok((ledger, InBucket::Writing { heartbeat, beats, copies: copier.begin(), looks: None }))
-}
-
-/// The file of a start that is tried beside a server that only reads.
-fn beside(path: &Path) -> PathBuf {
-    let mut name = path.to_owned().into_os_string();
-    name.push("-next");
-    name.into()
 }
 
 /// Tries until the bucket takes a whole start.

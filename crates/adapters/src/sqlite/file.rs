@@ -20,7 +20,7 @@ use cloakroom_storage::ledger::{LedgerError, Restored, WrongForm};
 use cloakroom_storage::log::{Group, LedgerFile, Position};
 use cloakroom_storage::stamp::Installation;
 
-/// What an earlier process may have left beside a database: files of SQLite, and a copy that was under way.
+/// Endings of files that an earlier process may have left beside the database: those of SQLite, and an unfinished copy.
 const BESIDE: [&str; 4] = ["-wal", "-shm", "-journal", "-copy"];
 
 /// The file of a ledger that is being made.

@@ -13,7 +13,7 @@ use super::writer::execute;
 use cloakroom_core::text::chain;
 use cloakroom_storage::log::{Appender, WriterEnd};
 
-/// How long a change that nobody waits for may stay out of the log.
+/// After how long a change is logged if no caller waits for it.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// The log of one writing task.

@@ -56,7 +56,7 @@ impl Progress {
         lock(&self.state).bytes
     }
 
-    /// Waits until a group has waited for the store for so long that nobody should wait for it.
+    /// Waits until the store has not taken a group for so long that callers should give up.
     pub async fn stalled(&self) {
         // The sender is here.
         let _ = self.is_stalled.subscribe().wait_for(|is_stalled| *is_stalled).await;
@@ -88,8 +88,8 @@ impl Appender {
     }
 
     /// Writes the next group. When this returns, the log has it, and the ledger must take it over before the next one: see
-    /// [`Self::committed`]. While the store fails, it is asked again without end, because nobody knows whether it has the group. It
-    /// must not be dropped before its end, unless the process ends.
+    /// [`Self::committed`]. It repeats the request until the store answers, because a request that failed may have written the group.
+    /// It may be dropped only if the process ends.
     pub async fn append(&mut self, group: &Bytes) -> Result<(), WriterEnd> {
         self.check()?;
         self.step = self.step.begin();
@@ -135,7 +135,7 @@ impl Appender {
             };
             tell(&error, &mut fails);
             // A deletion makes room, and needs some.
-            let has_room = error.is_full() && self.store.make_room().await.unwrap_or(false);
+            let has_room = error.is_full() && self.heartbeat.make_room().await;
             if !has_room {
                 sleep(RETRY).await;
             }

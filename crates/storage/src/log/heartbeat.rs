@@ -1,5 +1,6 @@
 //! The beats of a server that writes: it replaces its stamp every few seconds, so that others see that it is there.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
@@ -33,6 +34,8 @@ pub struct Heartbeat {
     /// The stamp that this server wrote last. Held while it is replaced.
     stamp: tokio::sync::Mutex<WriterStamp>,
     state: Mutex<WriterState>,
+    /// Whether the reserve of the bucket was freed, and is not there again.
+    is_short_of_room: AtomicBool,
     /// Cancelled once this server must not write any more.
     over: CancellationToken,
     end: OnceLock<WriterEnd>,
@@ -50,6 +53,7 @@ impl Heartbeat {
             claimed,
             stamp: claimed.into(),
             state: Mutex::new(claimed.state),
+            is_short_of_room: AtomicBool::new(false),
             over: CancellationToken::new(),
             end: OnceLock::new(),
         });
@@ -82,6 +86,28 @@ impl Heartbeat {
     /// What the beats say from now on.
     pub fn say(&self, state: WriterState) {
         *lock(&self.state) = state;
+    }
+
+    /// Frees some room of a full bucket. Returns `false` if there was none to free.
+    pub(super) async fn make_room(&self) -> bool {
+        self.is_short_of_room.store(true, Ordering::Relaxed);
+        // What was to be written has its own error.
+        self.store.make_room().await.unwrap_or(false)
+    }
+
+    /// Keeps room in reserve, so that deletions can be logged in a full bucket.
+    pub async fn keep_reserve(&self) {
+        match self.store.keep_reserve().await {
+            Ok(()) => self.is_short_of_room.store(false, Ordering::Relaxed),
+            Err(error) if error.is_full() => self.is_short_of_room.store(true, Ordering::Relaxed),
+            // It says nothing about the room.
+            Err(_) => {}
+        }
+    }
+
+    /// Whether the bucket has no room but for deletions.
+    pub fn is_short_of_room(&self) -> bool {
+        self.is_short_of_room.load(Ordering::Relaxed)
     }
 
     /// Reads the stamp. Returns its epoch; an absent one is an error, because no server removes it.
@@ -117,8 +143,7 @@ impl Heartbeat {
             tokio::time::sleep(interval).await;
             let failed = self.beat().await.err();
             if failed.as_ref().is_some_and(LogError::is_full) {
-                // The error says what is wrong, and the next beat tells whether it helped.
-                let _ = self.store.make_room().await;
+                self.make_room().await;
             }
             match &failed {
                 // A beat that fails ends nothing: the stamp is still this server's.

@@ -64,8 +64,8 @@ impl Starting<'_> {
         }
     }
 
-    /// Makes the ledger without a claim, from a bucket that takes no writes. Whoever writes there meanwhile is not disturbed, and
-    /// what they change is not seen.
+    /// Makes the ledger without a claim, from a bucket that takes no writes. It does not see later changes of another server, and
+    /// does not disturb them.
     pub async fn read_only(&self) -> Result<(), LogError> {
         let stamp = self.wait().await?;
         let Some(mut at) = self.newest(u64::MAX).await? else { return Err(LogError::NoCopy) };

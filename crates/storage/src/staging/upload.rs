@@ -97,6 +97,7 @@ impl Staging {
             (ResourceId::generate(&mut random), ResourceSecret::generate(&mut random))
         };
         parts.check_size(new.announced_bytes.unwrap_or(0))?;
+        parts.check_bucket()?;
         let announced_bytes = new.announced_bytes;
         let holder = new.holder.filter(|_| parts.capacity.has_shares());
         let client = holder.clone().map_or(new.client, Client::Holder);

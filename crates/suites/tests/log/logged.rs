@@ -1,47 +1,19 @@
 //! A ledger whose log is in a bucket: what waits for the log, and what becomes of a server that is replaced.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use cloakroom_adapters::Place;
-use cloakroom_adapters::sqlite::{Changes, SqliteFile, SqliteLedger};
-use cloakroom_core::resource::ResourceId;
-use cloakroom_storage::ledger::{Fact, Ledger, LedgerError, Stray};
-use cloakroom_storage::log::{
-    Appender, Group, LogStore, Position, Progress, Started, Starting, Timing, WriterEnd, WriterState,
-};
-use cloakroom_storage::stamp::Installation;
+use cloakroom_core::resource::{BlobKey, ResourceId};
+use cloakroom_storage::ledger::{Fact, Ledger as _, LedgerError, Stray};
+use cloakroom_storage::log::{Group, Position, WriterEnd, WriterState};
+use cloakroom_suites::ledgers::{Opened, opened};
 use cloakroom_suites::memory_log::MemoryLog;
-use cloakroom_testing::wait::until_true;
+use cloakroom_testing::wait::{BOUND, until_true};
 use futures_util::FutureExt as _;
 use jiff::Timestamp;
-use tempfile::TempDir;
-
-struct Server {
-    _folder: TempDir,
-    ledger: SqliteLedger,
-    started: Started,
-    progress: Arc<Progress>,
-}
 
 /// Starts a server. One that is there has to say that it yields.
-async fn start(log: &Arc<MemoryLog>) -> Server {
-    let (folder, store) = (tempfile::tempdir().unwrap(), Arc::clone(log) as Arc<dyn LogStore>);
-    let path = folder.path().join("ledger.db");
-    let bound = Duration::from_secs(20);
-    let starting = Starting {
-        store: Arc::clone(&store),
-        file: &SqliteFile::new(path.clone()),
-        timing: Timing { patience: bound, look: bound, beat: bound },
-        installation: Installation::generate(&mut rand::rng()),
-        restore: None,
-        tell: &|_, _| {},
-    };
-    let started = starting.run().await.unwrap();
-    let appender = Appender::new(store, &started);
-    let progress = Arc::clone(appender.progress());
-    let ledger = SqliteLedger::open_in(&Place::default(), &path, Changes::Logged(appender)).await.unwrap();
-    Server { _folder: folder, ledger, started, progress }
+async fn start(log: &Arc<MemoryLog>) -> Opened {
+    opened(Arc::clone(log) as _, BOUND).await
 }
 
 fn cluster(uid: &str) -> Fact {
@@ -50,7 +22,7 @@ fn cluster(uid: &str) -> Fact {
 
 /// A change for which nobody waits.
 fn strays() -> Fact {
-    let key = cloakroom_core::resource::BlobKey::of(ResourceId::generate(&mut rand::rng()));
+    let key = BlobKey::of(ResourceId::generate(&mut rand::rng()));
     let stray = Stray { key, size_bytes: 1, seen_at: Timestamp::UNIX_EPOCH };
     Fact::Strays { found: vec![stray], gone: Vec::new() }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::super::AccessError;
-use super::ClaimError;
+use super::{Behind, ClaimError};
 use crate::ledger::{Fact, Ledger, Restored};
 use crate::log::{Heartbeat, LogError};
 use crate::store::StoreError;
@@ -19,11 +19,10 @@ pub(in super::super) struct BucketClaim {
     /// When sweeps may delete, unless the clock cannot count that far.
     rests_until: Option<Instant>,
     /// The copy that the ledger was put back from, while it is behind.
-    behind: tokio::sync::Mutex<Option<Restored>>,
-    is_behind: AtomicBool,
+    restored: tokio::sync::Mutex<Option<Restored>>,
     /// Whether this sweep has read the stamp already.
     is_confirmed: AtomicBool,
-    metrics: Metrics,
+    pub(super) behind: Behind,
 }
 
 impl BucketClaim {
@@ -33,17 +32,15 @@ impl BucketClaim {
         rest: Duration,
         metrics: Metrics,
     ) -> Result<Self, ClaimError> {
-        let behind = ledger.facts().await?.restored.filter(|restored| restored.is_behind);
+        let restored = ledger.facts().await?.restored.filter(|restored| restored.is_behind);
         let claim = Self {
             heartbeat,
             rests_until: Instant::now().checked_add(rest),
-            behind: behind.into(),
-            is_behind: AtomicBool::new(false),
+            restored: restored.into(),
             is_confirmed: AtomicBool::new(false),
-            metrics,
+            behind: Behind::new(restored.is_some(), metrics),
         };
-        claim.tell(behind.is_some());
-        if let Some(Restored { copy, .. }) = behind {
+        if let Some(Restored { copy, .. }) = restored {
             tracing::error!(
                 %copy,
                 "the ledger is an earlier copy: what is staged is served and uploads are taken, but no sweep deletes anything \
@@ -53,22 +50,17 @@ impl BucketClaim {
         Ok(claim)
     }
 
-    fn tell(&self, is_behind: bool) {
-        self.is_behind.store(is_behind, Ordering::Relaxed);
-        self.metrics.ledger_behind(is_behind);
-    }
-
-    pub(super) fn is_behind(&self) -> bool {
-        self.is_behind.load(Ordering::Relaxed)
-    }
-
     pub(super) async fn resume_deletions(&self, ledger: &dyn Ledger) -> Result<bool, AccessError> {
-        let mut behind = self.behind.lock().await;
+        let mut behind = self.restored.lock().await;
         let Some(restored) = *behind else { return Ok(false) };
         ledger.write(Fact::Restored(Restored { is_behind: false, ..restored })).await?;
         *behind = None;
-        self.tell(false);
+        self.behind.tell(false);
         Ok(true)
+    }
+
+    pub(super) fn is_short_of_room(&self) -> bool {
+        self.heartbeat.is_short_of_room()
     }
 
     pub(super) fn begin_batch(&self) {
@@ -77,7 +69,7 @@ impl BucketClaim {
 
     /// Reads the stamp once for each sweep.
     pub(super) async fn may_sweep(&self) -> Result<bool, AccessError> {
-        if self.is_behind() || self.rests_until.is_none_or(|until| Instant::now() < until) {
+        if self.behind.is() || self.rests_until.is_none_or(|until| Instant::now() < until) {
             return Ok(false);
         }
         if !self.is_confirmed.load(Ordering::Relaxed) {

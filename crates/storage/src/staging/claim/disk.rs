@@ -1,7 +1,6 @@
 //! Ledger and store belong together: the start checks it, and before the cleaner deletes anything it writes a new stamp into
 //! both. So a ledger that is an earlier copy, or that has another store, deletes nothing.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -9,6 +8,7 @@ use futures_util::StreamExt as _;
 use tokio::sync::Mutex;
 
 use super::super::{AccessError, Parts};
+use super::Behind;
 use crate::ledger::{Fact, Ledger, LedgerError};
 use crate::stamp::{Claim, ClaimState, Installation, Stamp};
 use crate::store::{LocalDisk, Storage, StoreError};
@@ -84,8 +84,7 @@ pub async fn check_new_ledger(disk: &dyn LocalDisk, adopt: Option<Installation>)
 pub(in super::super) struct DiskClaim {
     disk: Arc<dyn LocalDisk>,
     state: Mutex<Stamps>,
-    is_behind: AtomicBool,
-    metrics: Metrics,
+    pub(super) behind: Behind,
 }
 
 struct Stamps {
@@ -144,19 +143,8 @@ impl DiskClaim {
         let changes = ledger.changes();
         let stamps = Stamps { own, written, seen, is_confirmed: false, changes };
         let state = Mutex::new(stamps);
-        let claim = Self { disk: Arc::clone(disk), state, is_behind: AtomicBool::new(false), metrics };
-        claim.tell(own.state == ClaimState::Behind);
-        Ok(claim)
-    }
-
-    fn tell(&self, is_behind: bool) {
-        self.is_behind.store(is_behind, Ordering::Relaxed);
-        self.metrics.ledger_behind(is_behind);
-    }
-
-    /// Whether the ledger is an earlier copy.
-    pub(super) fn is_behind(&self) -> bool {
-        self.is_behind.load(Ordering::Relaxed)
+        let behind = Behind::new(own.state == ClaimState::Behind, metrics);
+        Ok(Self { disk: Arc::clone(disk), state, behind })
     }
 }
 
@@ -231,7 +219,7 @@ impl DiskClaim {
         stamps.own.state = ClaimState::Made;
         self.write_claim(parts, stamps).await?;
         stamps.changes = parts.ledger.changes();
-        self.tell(false);
+        self.behind.tell(false);
         Ok(true)
     }
 
@@ -247,7 +235,7 @@ impl DiskClaim {
     /// Writes down that the ledger is behind, so that a restart knows it too.
     async fn become_behind(&self, parts: &Parts, stamps: &mut Stamps) -> Result<(), AccessError> {
         stamps.own.state = ClaimState::Behind;
-        self.tell(true);
+        self.behind.tell(true);
         tracing::error!(
             "the ledger is an earlier copy, or its bundles were replaced: what is staged is served and uploads are taken, but no \
              sweep deletes anything; put the newer ledger, or the right bundles, back, or let the server go on with what is \

@@ -4,9 +4,10 @@ mod bucket;
 mod disk;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::{AccessError, Authority, Parts, Staging};
+use super::{AccessError, Authority, Parts, Staging, UploadError};
 use crate::ledger::Ledger;
 use crate::log::Heartbeat;
 use crate::stamp::Installation;
@@ -43,6 +44,29 @@ pub struct Ownership {
     pub is_read_only: bool,
 }
 
+/// Whether the ledger is an earlier copy, for the cleaner and for the metrics.
+struct Behind {
+    is_behind: AtomicBool,
+    metrics: Metrics,
+}
+
+impl Behind {
+    fn new(is_behind: bool, metrics: Metrics) -> Self {
+        let behind = Self { is_behind: AtomicBool::default(), metrics };
+        behind.tell(is_behind);
+        behind
+    }
+
+    fn tell(&self, is_behind: bool) {
+        self.is_behind.store(is_behind, Ordering::Relaxed);
+        self.metrics.ledger_behind(is_behind);
+    }
+
+    fn is(&self) -> bool {
+        self.is_behind.load(Ordering::Relaxed)
+    }
+}
+
 impl Claim {
     pub(super) async fn check(
         ledger: &Arc<dyn Ledger>,
@@ -67,9 +91,22 @@ impl Claim {
     /// Whether the ledger is an earlier copy.
     pub(super) fn is_behind(&self) -> bool {
         match self {
-            Self::OnDisk(claim) => claim.is_behind(),
-            Self::InBucket(claim) => claim.is_behind(),
+            Self::OnDisk(claim) => claim.behind.is(),
+            Self::InBucket(claim) => claim.behind.is(),
             Self::Unshared | Self::ReadOnly => false,
+        }
+    }
+}
+
+impl Parts {
+    /// Refuses an upload while the bucket has no room but for deletions.
+    pub(super) fn check_bucket(&self) -> Result<(), UploadError> {
+        match &self.claim {
+            Claim::InBucket(claim) if claim.is_short_of_room() => {
+                let source = "the room that is left is for deletions".into();
+                Err(UploadError::Full { what: "the store has no room", source })
+            }
+            _ => Ok(()),
         }
     }
 }
@@ -129,7 +166,7 @@ impl Parts {
     pub(super) async fn may_abandon(&self) -> Result<bool, AccessError> {
         match &self.claim {
             // The lock of the data directory keeps other processes off, so this needs no stamp.
-            Claim::OnDisk(claim) => Ok(!claim.is_behind()),
+            Claim::OnDisk(claim) => Ok(!claim.behind.is()),
             Claim::InBucket(claim) => claim.may_sweep().await,
             Claim::Unshared => Ok(true),
             Claim::ReadOnly => Ok(false),
