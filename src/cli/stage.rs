@@ -66,7 +66,7 @@ pub struct StageArgs {
     #[arg(long, value_name = "FILE", env = TOKEN_VARIABLE)]
     pub token_file: Option<PathBuf>,
 
-    /// How many attempts to make, however long they take [default: for 90 s, or 30 s if the server has never answered]
+    /// How many attempts to make, however long they take [default: for 2 minutes, or 30 s if the server has never answered]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub attempts: Option<u32>,
 

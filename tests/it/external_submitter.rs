@@ -97,7 +97,7 @@ fn an_absent_server_is_waited_for_before_and_after_it_names_the_image() {
     let output = stager.stage_at(&front.url(), "spark-submit", &WHOLE).output().unwrap();
     let said = stderr(&output);
     assert!(output.status.success(), "{said}");
-    let told = format!("{} is being replaced (503 shutting-down): trying again for up to 90s\n", front.url());
+    let told = format!("{} is being replaced (503 shutting-down): trying again for up to 2m\n", front.url());
     assert_eq!(said.matches(&told).count(), 2, "once for each request: {said}");
     assert_eq!(stager.bundles(), 2, "{said}");
 }

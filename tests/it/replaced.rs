@@ -164,7 +164,7 @@ fn a_server_that_is_about_to_stop_is_asked_again_and_that_is_said_once() {
     let output = client.stage(&front.url()).output().unwrap();
     client.assert_staged(&front.url(), &output);
     let told = format!(
-        "the staging server at {} is being replaced (503 shutting-down): trying again for up to 90s\n",
+        "the staging server at {} is being replaced (503 shutting-down): trying again for up to 2m\n",
         front.url()
     );
     assert_eq!(count(&output, &told), 1, "{}", stderr(&output));

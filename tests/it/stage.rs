@@ -195,7 +195,7 @@ async fn what_may_pass_is_tried_again_and_announced() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let told: Vec<String> = stderr(&output).lines().map(str::to_owned).collect();
     let says = format!(
-        "the staging server at {} says: too busy (503 overloaded); trying again for up to 90s",
+        "the staging server at {} says: too busy (503 overloaded); trying again for up to 2m",
         server.url()
     );
     assert_eq!((told.len(), &told[1]), (4, &says), "once: {told:?}");

@@ -293,7 +293,7 @@ async fn a_server_that_is_replaced_in_the_middle_of_a_submission_is_waited_for()
     let successor = tokio::task::spawn_blocking(move || {
         submitter.server.kill();
         front.let_go();
-        let mut said = read_until(&mut told, "trying again for up to 90s\n");
+        let mut said = read_until(&mut told, "trying again for up to 2m\n");
         submitter.server = Cloakroom::serve_at(address, &data, &["--fetch-image", IMAGE]);
         told.read_to_string(&mut said).unwrap();
         assert!(running.wait().unwrap().success(), "{said}");
@@ -303,10 +303,7 @@ async fn a_server_that_is_replaced_in_the_middle_of_a_submission_is_waited_for()
     let lines: Vec<&str> = said.lines().filter(|line| line.contains("for up to")).collect();
     assert_eq!(lines.len(), 2, "one for the upload, one for the question: {said}");
     assert!(lines[0].starts_with("the connection broke after ") && !said.contains("attempt "), "{said}");
-    assert!(
-        lines[1].contains(" is being replaced (503 shutting-down): trying again for up to 90s"),
-        "{said}"
-    );
+    assert!(lines[1].contains(" is being replaced (503 shutting-down): trying again for up to 2m"), "{said}");
     assert_eq!(submitter.kept().len(), 2, "one bundle of jars, one of files");
 }
 

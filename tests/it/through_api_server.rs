@@ -9,14 +9,14 @@ mod tokens;
 
 use std::io::Read as _;
 use std::net::{SocketAddr, TcpListener};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
 
 use cloakroom_testing::api_server::FakeApiServer;
 use cloakroom_testing::cluster::{Cluster as _, SERVICE};
 use cloakroom_testing::documentation::block;
 use cloakroom_testing::front::{Front, Turn};
-use cloakroom_testing::process::{Cloakroom, binary, output_in_time, stderr};
+use cloakroom_testing::process::{Cloakroom, binary, output_in_time, read_until, stderr};
 use cloakroom_testing::scripted::{Answer, Reply, Scripted, closed_port};
 use cloakroom_testing::wait::until_true;
 use cloakroom_testing::workspace::Workspace;
@@ -419,6 +419,24 @@ fn flags_that_contradict_each_other_are_refused_before_anything_is_asked() {
         assert!(stderr(&output).contains(expected), "{}", stderr(&output));
     }
     assert!(far.api_server.calls().is_empty());
+}
+
+/// As while the server's pod is on its way to another node.
+#[test]
+fn a_service_without_a_pod_is_waited_for() {
+    let far = Far::new(&[]).with_the_way(SocketAddr::from(([127, 0, 0, 1], closed_port())));
+    let mut stage = far.user.command();
+    stage.args(["stage", "-n", "spark", "-l", "app=a", "--server-namespace", "cloakroom"]);
+    stage.args(["--token-file", &far.user.text("token"), &far.user.text("app.jar")]);
+    stage.env("KUBECONFIG", far.user.path("kubeconfig"));
+    let mut running = stage.stderr(Stdio::piped()).spawn().unwrap();
+    let mut told = running.stderr.take().unwrap();
+    let mut said = read_until(&mut told, "trying again for up to 2m\n");
+    let far = far.with_the_service();
+    told.read_to_string(&mut said).unwrap();
+    assert!(running.wait().unwrap().success(), "{said}");
+    assert_eq!(said.matches("for up to").count(), 1, "{said}");
+    drop(far);
 }
 
 /// As with an API server that has just started, and does not know all roles yet.

@@ -128,7 +128,8 @@ fn without_credentials_or_trust(plane: &ControlPlane) {
 /// What `cloakroom stage` says when it fails.
 fn stage(user: &Workspace, server_namespace: &str) -> String {
     let mut stage = user.command();
-    stage.args(["stage", "-n", "spark", "-l", "app=a", "--server-namespace", server_namespace, "app.jar"]);
+    stage.args(["stage", "-n", "spark", "-l", "app=a", "--attempts", "1"]);
+    stage.args(["--server-namespace", server_namespace, "app.jar"]);
     let output = output_in_time(stage.env("KUBECONFIG", user.path("kubeconfig")));
     assert!(!output.status.success());
     stderr(&output)

@@ -268,7 +268,7 @@ mod tests {
         let log = Log::to(Arc::new(Kept(Arc::clone(&kept))));
         let (server, failure) = (ServerAddress::parse("https://h").unwrap(), Failure::Refused);
         for (bound, at_most_seconds) in [
-            (Bound::Time(Duration::from_secs(90)), json!(90.0)),
+            (Bound::Time(Duration::from_mins(2)), json!(120.0)),
             (Bound::Number { next: 2, most: 3, wait: Duration::ZERO }, json!(null)),
         ] {
             let notice =

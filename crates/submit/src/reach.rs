@@ -73,8 +73,8 @@ impl Reached {
 }
 
 impl ServerService {
-    /// Finds the way to the server, also if the one server in the namespace has another name than the usual one. A server
-    /// that is being replaced is waited for, as long as the policy says for a server that has never answered.
+    /// Finds the way to the server, also if the one server in the namespace has another name than the usual one. A Service
+    /// without a ready pod is waited for, because the server may be on its way to another node.
     pub async fn reach(
         &self,
         api_server: &ApiServer,
@@ -106,8 +106,6 @@ impl ServerService {
         policy: RetryPolicy,
         told: Told<'_>,
     ) -> Result<Reached, GivenUp> {
-        // An answer of the API server does not show that the server runs.
-        let policy = RetryPolicy { after_an_answer: policy.without_an_answer, ..policy };
         let failed = |failure| GivenUp { failure, tried: Tried::Once };
         let (_, address) = self.proxy(api_server, false).map_err(failed)?;
         http.retried(&address, policy, told, || self.reach_once(api_server, http)).await

@@ -12,8 +12,7 @@ use cloakroom_transfer::client::{RetryPolicy, ServerAddress};
 /// The port of the Service for clients.
 pub(super) const PORT: u16 = 10_000;
 
-/// How long a server behind a Service is waited for that has never answered. Its API server answers in its place, so
-/// there is no connection to wait for.
+/// How long the way to a Service is waited for that has never led to an answer, of the server or of the API server.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Where the staging server is.

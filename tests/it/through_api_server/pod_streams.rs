@@ -132,7 +132,7 @@ async fn an_upload_by_stream_outlives_the_pod() {
     ready("True");
     let staged = staging.await.unwrap();
     let said = stderr(&staged);
-    assert!(staged.status.success() && said.contains("trying again for up to 90s"), "{said}");
+    assert!(staged.status.success() && said.contains("trying again for up to 2m"), "{said}");
 }
 
 #[test]

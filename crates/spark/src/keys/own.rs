@@ -39,5 +39,5 @@ keys! { "Keys of cloakroom":
     CLOAKROOM_SPARK_SUBMIT: String = text("spark.kubernetes.cloakroom.sparkSubmit").file();
     /// how long to wait for a staging server that does not answer or is not ready
     CLOAKROOM_RETRY_TIMEOUT: Duration =
-        seconds("spark.kubernetes.cloakroom.retryTimeout").or("90s if it has answered before, else 30s, or 10s behind a Service");
+        seconds("spark.kubernetes.cloakroom.retryTimeout").or("2m if it has answered before or its Service is there, else 30s, or 10s if the API server does not answer");
 }

@@ -12,9 +12,9 @@ use cloakroom_core::protocol::problem::Code;
 use cloakroom_core::retry::{Backoff, Failures};
 use cloakroom_core::time::format_duration;
 
-/// How long to try if the server has answered. A server that is replaced finishes its work, and its successor starts,
-/// in this time.
-const AFTER_AN_ANSWER: Duration = Duration::from_secs(90);
+/// How long to try a server that is known to be there. In this time a server that is replaced finishes its work and its
+/// successor starts, and a server with a bucket goes on after its node is lost.
+const AFTER_AN_ANSWER: Duration = Duration::from_mins(2);
 /// How long to try if no server has ever answered. The address may be wrong, and then a shorter time is better.
 const WITHOUT_AN_ANSWER: Duration = Duration::from_secs(30);
 /// How long to try if DNS does not know the name. Such a name is mistyped more often than new.
@@ -45,7 +45,8 @@ pub type Told<'a> = &'a (dyn Fn(&RetryNotice) + Send + Sync);
 /// For how long a request is repeated, and after which waits. Time counts from the first failure in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// How long to try if the server has answered in this run of the program. An error counts, too.
+    /// How long to try if the server has answered in this run of the program, or if the API server answers that no pod of
+    /// its Service can be reached. An error counts, too.
     pub after_an_answer: Duration,
     /// How long to try if nothing has ever answered.
     pub without_an_answer: Duration,
@@ -55,7 +56,7 @@ pub struct RetryPolicy {
     pub backoff: Backoff,
 }
 
-/// 90 s for a server that has answered, 30 s for one that never has.
+/// Two minutes for a server that has answered, 30 s for one that never has.
 impl Default for RetryPolicy {
     fn default() -> Self {
         Self {
@@ -86,6 +87,8 @@ impl RetryPolicy {
     fn limit(&self, failure: &Failure, has_answered: bool) -> Duration {
         match failure {
             _ if has_answered => self.after_an_answer,
+            // Its Service is there.
+            Failure::Way { status: Some(502..=504), .. } => self.after_an_answer,
             Failure::UnknownHost { .. } => self.without_an_answer.min(LONGEST_LOOKUP),
             _ => self.without_an_answer,
         }

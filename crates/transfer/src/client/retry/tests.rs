@@ -83,27 +83,27 @@ fn given_up(failure: &Failure, takes: Duration, has_answered: bool) -> Run {
 }
 
 #[test]
-fn clients_wait_30_seconds_for_a_server_never_heard_and_90_for_others() {
+fn clients_wait_30_seconds_for_a_server_never_heard_or_2_minutes() {
     let unheard = given_up(&REFUSED, Duration::ZERO, false);
     assert_eq!(unheard.lasted(), Duration::from_secs(30));
     assert_eq!(unheard.tried.to_string(), " (tried for 30s)");
     let heard = given_up(&REFUSED, Duration::ZERO, true);
-    assert_eq!(heard.lasted(), Duration::from_secs(90));
+    assert_eq!(heard.lasted(), Duration::from_mins(2));
     assert_eq!(given_up(&answered(503, "starting", None), Duration::ZERO, false).lasted(), heard.lasted());
 }
 
 #[test]
-fn an_answer_in_between_turns_30_seconds_into_90_and_both_are_told_once() {
+fn an_answer_in_between_turns_30_seconds_into_120_and_each_is_told_once() {
     let mut run = Run::new(RetryPolicy::default());
     (0..5).for_each(|_| assert!(run.fails(&REFUSED, Duration::ZERO)));
     (0..5).for_each(|_| assert!(run.fails(&answered(503, "shutting-down", None), Duration::ZERO)));
     let run = run.fails_for_good(&REFUSED, Duration::ZERO);
-    assert_eq!(run.lasted(), Duration::from_secs(90));
+    assert_eq!(run.lasted(), Duration::from_mins(2));
     assert_eq!(
         run.told,
         [
             "the staging server at http://h:31000 does not answer (connection refused): waiting up to 30s for it",
-            "the staging server at http://h:31000 is being replaced (503 shutting-down): trying again for up to 90s",
+            "the staging server at http://h:31000 is being replaced (503 shutting-down): trying again for up to 2m",
         ]
     );
 }
@@ -166,7 +166,19 @@ fn a_permanent_failure_is_not_tried_again() {
 fn a_name_that_does_not_resolve_costs_five_seconds_unless_it_once_did() {
     let unknown = Failure::UnknownHost { why: "no such host".to_owned() };
     assert_eq!(given_up(&unknown, Duration::ZERO, false).lasted(), Duration::from_secs(5));
-    assert_eq!(given_up(&unknown, Duration::ZERO, true).lasted(), Duration::from_secs(90));
+    assert_eq!(given_up(&unknown, Duration::ZERO, true).lasted(), Duration::from_mins(2));
+}
+
+#[test]
+fn a_service_without_a_pod_is_waited_for_like_a_server_that_has_answered() {
+    let way = |status| Failure::Way {
+        why: "no endpoints available".to_owned(),
+        status,
+        is_transient: true,
+        may_have_arrived: false,
+    };
+    assert_eq!(given_up(&way(Some(503)), Duration::ZERO, false).lasted(), Duration::from_mins(2));
+    assert_eq!(given_up(&way(None), Duration::ZERO, false).lasted(), Duration::from_secs(30));
 }
 
 #[test]
@@ -174,8 +186,8 @@ fn the_servers_wish_to_wait_is_honoured_up_to_a_minute_and_the_time_left() {
     let run = given_up(&answered(503, "overloaded", Some(7)), Duration::ZERO, false);
     assert_eq!(run.waits[..2], [Duration::from_secs(7); 2]);
     let run = given_up(&answered(503, "overloaded", Some(86_400)), Duration::ZERO, false);
-    assert_eq!(run.waits, [Duration::from_mins(1), Duration::from_secs(30)]);
-    assert!(run.told[0].ends_with("says: come again (503 overloaded); trying again for up to 90s"));
+    assert_eq!(run.waits, [Duration::from_mins(1); 2]);
+    assert!(run.told[0].ends_with("says: come again (503 overloaded); trying again for up to 2m"));
 }
 
 #[test]
@@ -197,7 +209,7 @@ fn a_long_upload_that_breaks_gets_its_time_again_but_not_for_ever() {
 fn goes_on_for_rows(broken: &Failure) {
     let mut run = Run::new(RetryPolicy::default());
     assert!(run.fails(broken, Duration::from_mins(5)));
-    assert!(run.told[0].contains("up to 90s"), "a server was there: {:?}", run.told);
+    assert!(run.told[0].contains("up to 2m"), "a server was there: {:?}", run.told);
     assert!(run.fails(&REFUSED, Duration::ZERO));
     assert!(run.fails(broken, Duration::from_mins(5)), "it went on for five minutes in between");
     assert_eq!(run.told.len(), 2, "each break is told");
