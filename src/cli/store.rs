@@ -73,7 +73,7 @@ pub struct StoreArgs {
     )]
     pub takeover_after: SparkDuration,
 
-    /// Take over from another server at the same place at once; that one ends [default: off]
+    /// Take over from another server at the same place at once, and without its stamp if that is lost; that one ends [default: off]
     #[arg(long, env = "CLOAKROOM_TAKE_OVER", value_parser = BoolishValueParser::new(), requires = "store")]
     pub take_over: bool,
 

@@ -34,6 +34,8 @@ pub fn trials() -> Vec<Trial> {
         a_log_that_the_bucket_does_not_take_is_told_and_nothing_is_lost,
         an_admin_goes_back_to_a_copy_once,
         a_log_that_is_not_whole_is_refused_by_its_object,
+        a_lost_stamp_is_told_and_an_admin_goes_on_without_it,
+        the_bucket_has_no_secret_of_a_ticket,
         a_data_directory_of_a_server_without_a_bucket_is_refused,
     ];
     all.push(trial("logged::a_full_store_frees_itself", &with_a_small_store, || {
@@ -171,7 +173,9 @@ async fn an_admin_goes_back_to_a_copy_once(bucket: Bucket) {
     std::fs::write(bucket.gateway.objects().join("cloakroom/ledger/1-9.db"), "not a ledger").unwrap();
     let said = refused(bucket.command(&bucket.gateway.url(), &["--restore-ledger", "1-9"]));
     assert!(
-        said.contains("the copy 1-9 of the ledger cannot be put back, and nothing was changed"),
+        said.contains(&format!(
+            "s3://{BUCKET}/cloakroom/ledger/1-9.db cannot be put back, and nothing was changed"
+        )),
         "{said}"
     );
     let page = block("docs/buckets.md", "Copies of the ledger", "cloakroom serve");
@@ -217,12 +221,37 @@ async fn a_log_that_is_not_whole_is_refused_by_its_object(bucket: Bucket) {
     std::fs::remove_file(log.join("1-1")).unwrap();
     let refused = || refused(bucket.command(&bucket.gateway.url(), &[]));
     let said = refused();
-    assert!(said.contains("the group 1-1 of the log is missing, and the next one is there"), "{said}");
+    let place = format!("s3://{BUCKET}/cloakroom/log/1-1");
+    assert!(said.contains(&format!("{place} is missing, and the next one is there: put it back")), "{said}");
     std::fs::write(log.join("1-1"), &group[..group.len() / 2]).unwrap();
     let said = refused();
-    assert!(said.contains("the group 1-1 of the log cannot be used: its digest"), "{said}");
+    assert!(said.contains(&format!("{place} cannot be used, because its digest")), "{said}");
     std::fs::write(log.join("1-1"), group).unwrap();
+    let copy = bucket.gateway.objects().join("cloakroom/ledger/1-0.db");
+    let whole = std::fs::read(&copy).unwrap();
+    std::fs::write(&copy, &whole[..whole.len() / 2]).unwrap();
+    let said = refused();
+    assert!(
+        said.contains(&format!("s3://{BUCKET}/cloakroom/ledger/1-0.db cannot be used (put it")),
+        "{said}"
+    );
+    std::fs::write(&copy, whole).unwrap();
     assert_fetched(&at(&ticket, &bucket.serve()), &file);
+}
+
+async fn a_lost_stamp_is_told_and_an_admin_goes_on_without_it(bucket: Bucket) {
+    let (file, stamp) = (bucket.file("a.jar", 1000), bucket.gateway.objects().join("cloakroom/stamp"));
+    let mut first = bucket.serve();
+    let ticket = staged(&first, &file);
+    std::fs::remove_file(stamp).unwrap();
+    let is_told = || curl(&[&first.url("/readyz")]).contains("ready\nlog-stalled: ");
+    until_true("the server says that its stamp is gone", is_told).await;
+    assert!(first.log().contains(&format!("s3://{BUCKET}/cloakroom/stamp is missing")), "{}", first.log());
+    let said = refused(beside(&bucket, "second", &[]));
+    assert!(said.contains("if no other server uses this bucket, start this one with --take-over"), "{said}");
+    let second = Cloakroom::start(beside(&bucket, "second", &["--take-over"]));
+    assert_fetched(&at(&ticket, &second), &file);
+    assert_eq!(first.wait().code(), Some(1));
 }
 
 /// What expires makes room, although each deletion needs some in the log.
@@ -272,6 +301,25 @@ fn in_store(server: &Cloakroom) -> u64 {
     let metrics = curl(&[&server.url("/metrics")]);
     let line = metrics.lines().find(|line| line.starts_with("cloakroom_resources{state=\"ready\"}"));
     line.and_then(|line| line.rsplit_once(' ')?.1.parse().ok()).unwrap()
+}
+
+async fn the_bucket_has_no_secret_of_a_ticket(bucket: Bucket) {
+    let file = bucket.file("a.jar", 1000);
+    let mut server = bucket.serve();
+    let ticket = staged(&server, &file);
+    assert_fetched(&ticket, &file);
+    stop(&mut server);
+    let mut server = bucket.serve();
+    stop(&mut server);
+    let ticket: serde_json::Value = serde_json::from_str(&ticket).unwrap();
+    let holding = |name: &str| {
+        let mut grep = Command::new("grep");
+        grep.args(["--recursive", "--text", "--files-with-matches", "--fixed-strings"]);
+        let found = grep.arg(ticket[name].as_str().unwrap()).arg(bucket.gateway.objects()).output().unwrap();
+        String::from_utf8(found.stdout).unwrap()
+    };
+    assert_eq!(holding("resourceSecret"), "");
+    assert!(holding("resourceId").contains("/ledger/"), "the copies have its id");
 }
 
 async fn a_data_directory_of_a_server_without_a_bucket_is_refused(bucket: Bucket) {

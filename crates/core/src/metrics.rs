@@ -217,6 +217,11 @@ impl Metrics {
         self.of().ledger_logged.set(u64::try_from(at.as_second()).ok());
     }
 
+    /// Sets whether the bucket does not take the log of the ledger, or the stamp of this server.
+    pub fn ledger_stalled(&self, is_stalled: bool) {
+        self.of().ledger_stalled.set(Some(is_stalled.into()));
+    }
+
     /// Sets whether another cluster answers than the one that owners were seen in, or a cluster that does not show
     /// which one it is.
     pub fn other_cluster(&self, is_other: bool) {

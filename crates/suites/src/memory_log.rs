@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard};
 use async_trait::async_trait;
 use bytes::Bytes;
 use cloakroom_core::lock::lock;
-use cloakroom_storage::log::{KeptCopy, LogError, LogStore, Position, WriterStamp};
+use cloakroom_storage::log::{KeptCopy, LogError, LogStore, Object, Position, WriterStamp};
 use cloakroom_storage::store::StoreError;
 use cloakroom_testing::wait::BOUND;
 use jiff::Timestamp;
@@ -64,6 +64,14 @@ impl LogStore for MemoryLog {
             objects.stamp = Some(by);
         }
         Ok(is_same)
+    }
+
+    fn shown(&self, object: Object) -> String {
+        match object {
+            Object::Stamp => "stamp".to_owned(),
+            Object::Group(at) => format!("log/{at}"),
+            Object::Copy(at) => format!("ledger/{at}.db"),
+        }
     }
 
     async fn write_group(&self, at: Position, group: Bytes) -> Result<(), LogError> {

@@ -64,6 +64,7 @@ impl Copier {
             (self.progress.last(), Last { at: self.progress.last(), bytes: 0, made_at: Instant::now() });
         self.metrics.ledger_logged(Timestamp::now());
         self.metrics.ledger_copied(Timestamp::now());
+        self.metrics.ledger_stalled(false);
         self.heartbeat.keep_reserve().await;
         let mut reserve_kept_at = Instant::now();
         if let Err(error) = remove_earlier_epochs(&*self.store, &self.heartbeat).await {
@@ -76,6 +77,7 @@ impl Copier {
                 self.heartbeat.keep_reserve().await;
                 reserve_kept_at = Instant::now();
             }
+            self.metrics.ledger_stalled(self.heartbeat.fails() || self.progress.is_stalled());
             let (at, bytes) = (self.progress.last(), self.progress.bytes());
             if at != logged {
                 self.metrics.ledger_logged(Timestamp::now());

@@ -124,6 +124,7 @@ async fn from_bucket(
             of_a_disk.display()
         );
     }
+    tracing::info!("trying what the server needs of the bucket {}", bucket.location);
     match bucket.store.probe().await {
         // The bundles in the store can still be fetched, and their removal makes room.
         Err(ProbeError::Store { source: source @ StoreError::Full { .. }, .. }) => {

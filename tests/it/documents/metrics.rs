@@ -65,6 +65,7 @@ fn after_everything() -> Metrics {
     }
     metrics.ledger_copied(Timestamp::UNIX_EPOCH);
     metrics.ledger_logged(Timestamp::UNIX_EPOCH);
+    metrics.ledger_stalled(false);
     metrics.took_over(1, Duration::ZERO);
     metrics
 }

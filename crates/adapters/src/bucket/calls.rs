@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use cloakroom_core::client::Client;
 use cloakroom_core::lock::lock;
 use cloakroom_core::resource::{BlobKey, UploadHandle};
 use cloakroom_core::retry::{Backoff, Failures};
@@ -97,7 +98,10 @@ pub(super) struct Bucket {
     /// How objects are deleted; `None` for the library's way.
     pub deletions: Option<Box<dyn Deletions>>,
     pub location: Location,
+    /// Memory for the transfers of clients.
     pub pool: Pool,
+    /// Memory for those of the server itself: the copies of its ledger.
+    pub own_pool: Pool,
     /// How the store takes an `ETag` in a condition, once a try has found it.
     pub form: OnceLock<Form>,
     /// How many bytes a blob may have.
@@ -139,6 +143,11 @@ impl Attempts {
 }
 
 impl Bucket {
+    /// The memory that the transfers of `client` share.
+    pub fn pool_of(&self, client: &Client) -> &Pool {
+        if *client == Client::Server { &self.own_pool } else { &self.pool }
+    }
+
     pub fn path(&self, key: BlobKey) -> Path {
         self.location.blobs().join(key.to_string())
     }

@@ -154,7 +154,7 @@ impl Download {
             going_on
         } else {
             let bytes = (self.left.end - self.left.start).min(MEMORY_BYTES);
-            let memory = self.bucket.pool.take(&self.client, bytes).await;
+            let memory = self.bucket.pool_of(&self.client).take(&self.client, bytes).await;
             (self.ask().await?, memory)
         };
         let path = &self.path;
@@ -166,7 +166,7 @@ impl Download {
         if piece.len() as u64 > self.left.end - self.left.start {
             return Err(self.bucket.no_answer(ACTION, path, "sent more bytes than there are").into());
         }
-        let pool = &self.bucket.pool;
+        let pool = self.bucket.pool_of(&self.client);
         // Without a version that can be compared byte by byte it could not go on (RFC 9110, section 13.1.1).
         let can_go_on = self.etag.as_ref().is_some_and(|etag| !etag.starts_with("W/"));
         self.answer =

@@ -5,7 +5,7 @@ use std::path::Path as FilePath;
 
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
-use cloakroom_storage::log::{KeptCopy, LogError, LogStore, Position, WriterStamp};
+use cloakroom_storage::log::{KeptCopy, LogError, LogStore, Object, Position, WriterStamp};
 use cloakroom_storage::store::StoreError;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use object_store::PutMode;
@@ -28,15 +28,21 @@ impl LogStore for BucketStore {
     async fn stamp(&self) -> Result<Option<WriterStamp>, LogError> {
         let text = stamp::read(&self.0).await?;
         let parsed = text.map(|text| text.parse()).transpose();
-        parsed.map_err(|stamp| LogError::Stamp {
-            place: self.0.location.shown(&self.0.location.stamp()),
-            stamp,
-        })
+        parsed.map_err(|stamp| LogError::Stamp { place: self.shown(Object::Stamp), stamp })
     }
 
     async fn replace_stamp(&self, seen: Option<WriterStamp>, by: WriterStamp) -> Result<bool, LogError> {
         let seen = seen.map(|seen| seen.to_string());
         Ok(stamp::replace(&self.0, seen.as_deref(), &by.to_string()).await?)
+    }
+
+    fn shown(&self, object: Object) -> String {
+        let path = match object {
+            Object::Stamp => self.0.location.stamp(),
+            Object::Group(at) => self.group_path(at),
+            Object::Copy(at) => self.copy_path(at),
+        };
+        self.0.location.shown(&path)
     }
 
     async fn write_group(&self, at: Position, group: Bytes) -> Result<(), LogError> {

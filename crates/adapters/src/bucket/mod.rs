@@ -1,5 +1,5 @@
-//! Blobs as objects of a bucket: `PREFIX/blobs/KEY`. The stamp of the store is `PREFIX/stamp`, and copies of the ledger are
-//! `PREFIX/ledger/TIME.db`, where no listing of blobs finds them. In HDFS the same paths are files.
+//! Blobs as objects of a bucket: `PREFIX/blobs/KEY`. The ledger is beside them (`log.rs`), where no listing of blobs finds it. In
+//! HDFS the same paths are files.
 
 mod advice;
 mod answer;
@@ -42,6 +42,9 @@ pub use probe::ProbeError;
 use settings::Settings;
 pub use settings::{Addressing, BucketOptions, SettingError, Variables};
 
+/// Memory for the copies of the ledger, beside that for transfers: two parts are on their way.
+const OWN_MEMORY_BYTES: u64 = 16 << 20;
+
 /// A store in a bucket.
 pub struct BucketStore(Arc<Bucket>);
 
@@ -71,6 +74,7 @@ impl BucketStore {
             deletions,
             location,
             pool,
+            own_pool: Pool::new(OWN_MEMORY_BYTES),
             form: OnceLock::new(),
             largest,
             is_in_clear,

@@ -177,7 +177,7 @@ impl BlobWriter for BucketWriter {
             }
             let part = match self.part.take() {
                 Some(part) => part,
-                None => self.bucket.pool.part(&self.client, self.part_bytes).await,
+                None => self.bucket.pool_of(&self.client).part(&self.client, self.part_bytes).await,
             };
             let is_full = self.part.insert(part).fill(&mut bytes)?;
             if is_full && let Some(id) = self.in_parts.clone() {

@@ -68,7 +68,7 @@ impl Operation for LeaveTombstone {
         Ok(Some((row::namespace(&row), size_bytes)))
     }
 
-    fn waits_for_log(&self) -> bool {
+    fn waits_for_log(&self, _: &Self::Outcome) -> bool {
         false
     }
 

@@ -43,7 +43,7 @@ impl Operation for Fact {
     }
 
     /// A listing finds the same again.
-    fn waits_for_log(&self) -> bool {
+    fn waits_for_log(&self, _: &Self::Outcome) -> bool {
         !matches!(self, Self::Watched(_) | Self::Strays { .. })
     }
 

@@ -119,6 +119,17 @@ impl LedgerFile for SqliteFile {
         }
     }
 
+    async fn check(&self) -> Result<(), LedgerError> {
+        SqliteLedger::check_copy(&self.path).await
+    }
+
+    async fn installation(&self) -> Result<Option<Installation>, LedgerError> {
+        let connection = self.open().await?;
+        let found = facts::remembered("installation", &connection).await;
+        connection.close().await;
+        found.map_err(failed)
+    }
+
     async fn restored(&self) -> Result<Option<Position>, LedgerError> {
         let connection = self.open().await?;
         let restored = facts::remembered::<Restored>("restored", &connection).await;

@@ -15,24 +15,37 @@ pub(super) struct MarkUsed {
     pub(super) at: Timestamp,
 }
 
+/// A download that was recorded.
+pub(super) struct Used {
+    /// Whether it is the first one.
+    is_first: bool,
+}
+
 #[async_trait]
 impl Operation for MarkUsed {
-    type Outcome = u64;
+    /// `None` if there is no such resource.
+    type Outcome = Option<Used>;
 
-    async fn apply(&self, connection: &mut SqliteConnection, _: u64) -> Result<u64, sqlx::Error> {
-        sqlx::query(
+    async fn apply(&self, connection: &mut SqliteConnection, _: u64) -> Result<Option<Used>, sqlx::Error> {
+        let is_first = sqlx::query_scalar(
             "UPDATE resources SET first_used_at = COALESCE(first_used_at, ?1), \
-             last_used_at = MAX(COALESCE(last_used_at, ?1), ?1) WHERE id = ?2 AND state = 'ready'",
+             last_used_at = MAX(COALESCE(last_used_at, ?1), ?1) WHERE id = ?2 AND state = 'ready' \
+             RETURNING first_used_at = ?1",
         )
         .bind(self.at.as_millisecond())
         .bind(self.id.to_string())
-        .execute(connection)
-        .await
-        .map(|done| done.rows_affected())
+        .fetch_optional(connection)
+        .await?;
+        Ok(is_first.map(|is_first| Used { is_first }))
     }
 
-    fn change<'a>(&'a self, rows: &'a u64) -> Option<Change<'a>> {
-        Some(if *rows > 0 { Change::Used(self.id, self.at) } else { Change::NotUsed(self.id) })
+    /// From the first use on the owner decides. A later one only puts off an end that is days away.
+    fn waits_for_log(&self, used: &Option<Used>) -> bool {
+        used.as_ref().is_some_and(|used| used.is_first)
+    }
+
+    fn change<'a>(&'a self, used: &'a Option<Used>) -> Option<Change<'a>> {
+        Some(if used.is_some() { Change::Used(self.id, self.at) } else { Change::NotUsed(self.id) })
     }
 }
 
@@ -77,7 +90,7 @@ impl Operation for Observe {
         Ok(stored)
     }
 
-    fn waits_for_log(&self) -> bool {
+    fn waits_for_log(&self, _: &Self::Outcome) -> bool {
         false
     }
 

@@ -139,7 +139,7 @@ impl Ledger for SqliteLedger {
     }
 
     async fn mark_used(&self, id: ResourceId, at: Timestamp) -> Result<bool, LedgerError> {
-        Ok(self.change(life::MarkUsed { id, at }).await? > 0)
+        Ok(self.change(life::MarkUsed { id, at }).await?.is_some())
     }
 
     async fn mark_deleting(&self, decision: Deletion) -> Result<bool, LedgerError> {

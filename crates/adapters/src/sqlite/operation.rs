@@ -23,7 +23,7 @@ pub(super) trait Operation: Send + Sync + 'static {
     ) -> Result<Self::Outcome, sqlx::Error>;
 
     /// Whether its caller waits until the log has the change. It need not if a crash may take the change back.
-    fn waits_for_log(&self) -> bool {
+    fn waits_for_log(&self, _outcome: &Self::Outcome) -> bool {
         true
     }
 
@@ -81,7 +81,8 @@ impl<O: Operation> Job for Asked<O> {
     }
 
     fn waits_for_log(&self) -> bool {
-        self.operation.waits_for_log()
+        let outcome = self.outcome.as_ref().and_then(|outcome| outcome.as_ref().ok());
+        outcome.is_some_and(|outcome| self.operation.waits_for_log(outcome))
     }
 
     fn change(&self) -> Option<Change<'_>> {

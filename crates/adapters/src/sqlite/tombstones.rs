@@ -34,7 +34,7 @@ impl Operation for ForgetTombstones {
         .map(|done| done.rows_affected())
     }
 
-    fn waits_for_log(&self) -> bool {
+    fn waits_for_log(&self, _: &Self::Outcome) -> bool {
         false
     }
 
@@ -77,7 +77,7 @@ impl Operation for TrimTombstones {
         Ok(removed)
     }
 
-    fn waits_for_log(&self) -> bool {
+    fn waits_for_log(&self, _: &Self::Outcome) -> bool {
         false
     }
 

@@ -35,7 +35,7 @@ impl Operation for Begin {
         .map(|done| done.rows_affected())
     }
 
-    fn waits_for_log(&self) -> bool {
+    fn waits_for_log(&self, _: &Self::Outcome) -> bool {
         false
     }
 
@@ -66,7 +66,7 @@ impl Operation for NoteHandle {
         .map(|done| done.rows_affected())
     }
 
-    fn waits_for_log(&self) -> bool {
+    fn waits_for_log(&self, _: &Self::Outcome) -> bool {
         false
     }
 
@@ -146,7 +146,7 @@ impl Operation for Abandon {
         Ok(Some(Abandoned { handle }))
     }
 
-    fn waits_for_log(&self) -> bool {
+    fn waits_for_log(&self, _: &Self::Outcome) -> bool {
         false
     }
 
@@ -178,7 +178,7 @@ impl Operation for ForgetUpload {
             .map(|done| done.rows_affected())
     }
 
-    fn waits_for_log(&self) -> bool {
+    fn waits_for_log(&self, _: &Self::Outcome) -> bool {
         false
     }
 

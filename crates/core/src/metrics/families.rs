@@ -55,6 +55,7 @@ pub(super) struct Families {
     pub(super) ledger_behind: Level,
     pub(super) ledger_copied: KnownLevel,
     pub(super) ledger_logged: KnownLevel,
+    pub(super) ledger_stalled: KnownLevel,
     pub(super) ledger_epoch: KnownLevel,
     pub(super) ledger_takeover: KnownLevel,
     pub(super) other_cluster: Level,
@@ -109,14 +110,10 @@ impl Families {
             mass_deletion_held: all
                 .metric("mass_deletion_held", "Resources that are held back from a mass deletion"),
             ledger_behind: all.metric("ledger_behind", "Whether the ledger is an earlier copy"),
-            ledger_copied: all.metric(
-                "ledger_copy_timestamp_seconds",
-                "When the newest copy of the ledger in the bucket was made",
-            ),
-            ledger_logged: all.metric(
-                "ledger_log_timestamp_seconds",
-                "When the log of the ledger in the bucket went on last",
-            ),
+            ledger_copied: all.metric("ledger_copy_timestamp_seconds", "When the ledger was copied last"),
+            ledger_logged: all
+                .metric("ledger_log_timestamp_seconds", "When the log of the ledger went on last"),
+            ledger_stalled: all.metric("ledger_log_stalled", "Whether the bucket does not take log or stamp"),
             ledger_epoch: all.metric("ledger_epoch", "The epoch of this server in its bucket"),
             ledger_takeover: all.metric("ledger_takeover_seconds", "Time that this server took to take over"),
             other_cluster: all.metric("other_cluster", "Whether another cluster answers than before"),

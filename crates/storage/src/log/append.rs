@@ -56,6 +56,11 @@ impl Progress {
         lock(&self.state).bytes
     }
 
+    /// Whether the store has not taken a group for so long that callers give up.
+    pub fn is_stalled(&self) -> bool {
+        *self.is_stalled.borrow()
+    }
+
     /// Waits until the store has not taken a group for so long that callers should give up.
     pub async fn stalled(&self) {
         // The sender is here.

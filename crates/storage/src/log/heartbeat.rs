@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{LogError, LogStore, WriterStamp, WriterState};
+use super::{LogError, LogStore, Object, WriterStamp, WriterState};
 use cloakroom_core::lock::lock;
 use cloakroom_core::text::chain;
 
@@ -36,6 +36,8 @@ pub struct Heartbeat {
     state: Mutex<WriterState>,
     /// Whether the reserve of the bucket was freed, and is not there again.
     is_short_of_room: AtomicBool,
+    /// Whether the last beat failed.
+    fails: AtomicBool,
     /// Cancelled once this server must not write any more.
     over: CancellationToken,
     end: OnceLock<WriterEnd>,
@@ -54,6 +56,7 @@ impl Heartbeat {
             stamp: claimed.into(),
             state: Mutex::new(claimed.state),
             is_short_of_room: AtomicBool::new(false),
+            fails: AtomicBool::new(false),
             over: CancellationToken::new(),
             end: OnceLock::new(),
         });
@@ -105,14 +108,25 @@ impl Heartbeat {
         }
     }
 
+    /// Whether the stamp could not be renewed.
+    pub fn fails(&self) -> bool {
+        self.fails.load(Ordering::Relaxed)
+    }
+
     /// Whether the bucket has no room but for deletions.
     pub fn is_short_of_room(&self) -> bool {
         self.is_short_of_room.load(Ordering::Relaxed)
     }
 
-    /// Reads the stamp. Returns its epoch; an absent one is an error, because no server removes it.
+    /// An absent stamp is an error, because no server removes it.
+    async fn stamp_there(&self) -> Result<WriterStamp, LogError> {
+        let stamp = self.store.stamp().await?;
+        stamp.ok_or_else(|| LogError::NoStamp(self.store.shown(Object::Stamp)))
+    }
+
+    /// Reads the stamp, and returns its epoch.
     pub async fn seen(&self) -> Result<u64, LogError> {
-        let stamp = self.store.stamp().await?.ok_or_else(missing)?;
+        let stamp = self.stamp_there().await?;
         if !stamp.is_of_writer_of(&self.claimed) {
             self.end(WriterEnd::Superseded);
         }
@@ -128,7 +142,7 @@ impl Heartbeat {
             *stamp = next;
             return Ok(());
         }
-        let found = self.store.stamp().await?.ok_or_else(missing)?;
+        let found = self.stamp_there().await?;
         if found.is_of_writer_of(&self.claimed) {
             *stamp = found;
         } else {
@@ -138,26 +152,21 @@ impl Heartbeat {
     }
 
     async fn beats(self: Arc<Self>, interval: Duration) {
-        let mut fails = false;
         while self.end.get() != Some(&WriterEnd::Superseded) {
             tokio::time::sleep(interval).await;
             let failed = self.beat().await.err();
             if failed.as_ref().is_some_and(LogError::is_full) {
                 self.make_room().await;
             }
+            let did_fail = self.fails.swap(failed.is_some(), Ordering::Relaxed);
             match &failed {
                 // A beat that fails ends nothing: the stamp is still this server's.
-                Some(error) if !fails => {
+                Some(error) if !did_fail => {
                     tracing::warn!(error = %chain(error), "the stamp of the server could not be renewed; it is tried again");
                 }
-                None if fails => tracing::info!("the stamp of the server is renewed again"),
+                None if did_fail => tracing::info!("the stamp of the server is renewed again"),
                 _ => {}
             }
-            fails = failed.is_some();
         }
     }
-}
-
-fn missing() -> LogError {
-    crate::store::StoreError::Missing("the stamp of the server is missing".into()).into()
 }

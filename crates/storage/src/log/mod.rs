@@ -18,5 +18,5 @@ pub use group::{Columns, DamagedGroup, Group, RowChange, Value};
 pub use heartbeat::{Heartbeat, WriterEnd};
 pub use protocol::{Answer, Append, NotAPosition, Position, Takeover, Trim};
 pub use stamp::{ForeignStamp, Waiting, WriterStamp, WriterState};
-pub use store::{KeptCopy, LedgerFile, LogError, LogStore};
+pub use store::{KeptCopy, LedgerFile, LogError, LogStore, Object};
 pub use takeover::{Started, Starting, Timing};

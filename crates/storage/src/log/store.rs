@@ -23,6 +23,9 @@ pub trait LogStore: Send + Sync {
     /// Writes a group. It is durable when this returns; after an error it may arrive later.
     async fn write_group(&self, at: Position, group: Bytes) -> Result<(), LogError>;
 
+    /// The address of an object, for messages.
+    fn shown(&self, object: Object) -> String;
+
     /// Reads a group; `None` if there is none.
     async fn group(&self, at: Position) -> Result<Option<Bytes>, LogError>;
 
@@ -52,6 +55,17 @@ pub trait LogStore: Send + Sync {
     async fn make_room(&self) -> Result<bool, LogError>;
 }
 
+/// An object of the bucket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Object {
+    /// The one that says which server writes.
+    Stamp,
+    /// A group of the log.
+    Group(Position),
+    /// A copy of the ledger.
+    Copy(Position),
+}
+
 /// A copy of the ledger in the bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeptCopy {
@@ -76,12 +90,22 @@ pub trait LedgerFile: Send + Sync {
     /// Brings it to the form of this version, as a ledger of this installation. A new one has no rows.
     async fn finish(&self, installation: Installation) -> Result<(), LedgerError>;
 
+    /// Reads all of it, and says whether it is whole, and a ledger that this version can use.
+    async fn check(&self) -> Result<(), LedgerError>;
+
+    /// The installation that it belongs to; `None` if it names none.
+    async fn installation(&self) -> Result<Option<Installation>, LedgerError>;
+
     /// The copy that the ledger was put back from last, once it is finished.
     async fn restored(&self) -> Result<Option<Position>, LedgerError>;
 
     /// Takes the file at `from` in its place, if that is whole, and notes that it is the copy `at`, which an admin wants back.
     async fn put_back(&self, from: &Path, at: Position) -> Result<(), LedgerError>;
 }
+
+/// What an admin does about an object that is missing or damaged.
+const PUT_IT_BACK: &str =
+    "put it back from a backup, or go back to a copy of the ledger with --restore-ledger";
 
 /// The log cannot be used, or read.
 #[derive(Debug, thiserror::Error)]
@@ -97,20 +121,20 @@ pub enum LogError {
         /// What it is.
         stamp: ForeignStamp,
     },
-    /// There is no stamp, although there is a copy of a ledger.
+    /// There is no stamp, although there is or was a ledger.
     #[error(
-        "the stamp of the bucket is missing, and the copy {0} of a ledger is there: put the stamp back, because without it two \
-         servers could write"
+        "{0} is missing, which says which server writes, so none acknowledges anything: put it back; or, if no other server uses \
+         this bucket, start this one with --take-over, which makes a new one"
     )]
-    NoStamp(Position),
+    NoStamp(String),
     /// Something is there that the ledger, as it was read, does not know of.
     #[error(
-        "the bucket has {found} in ledger/ or log/, and what leads there from the copy and the log before it, which end at {end}, is \
-         missing: put it back, or go back to a copy of the ledger with --restore-ledger"
+        "{found} is there, and what leads there from {end}, where the log ends that can be read, is missing: put it back, or go \
+         back to a copy of the ledger with --restore-ledger"
     )]
     Beyond {
         /// What is there.
-        found: Position,
+        found: String,
         /// The last place that was read.
         end: Position,
     },
@@ -120,28 +144,37 @@ pub enum LogError {
     )]
     NoCopy,
     /// A group is not whole.
-    #[error("the group {at} of the log cannot be used: {damage}")]
+    #[error("{place} cannot be used, because {damage}: {PUT_IT_BACK}")]
     Damaged {
-        /// Its place.
-        at: Position,
+        /// The object.
+        place: String,
         /// What is wrong with it.
         damage: DamagedGroup,
     },
     /// A group says that it belongs elsewhere.
-    #[error("the group {at} of the log cannot be used: it says that it is {says}, of the installation {of}")]
+    #[error(
+        "{place} cannot be used, because it says that it is the group {says} of the installation {of}: {PUT_IT_BACK}"
+    )]
     Misplaced {
-        /// Its place.
-        at: Position,
+        /// The object.
+        place: String,
         /// The place that it names.
         says: Position,
         /// The installation that it names.
         of: Installation,
     },
     /// A group is missing, and a later one is there.
-    #[error(
-        "the group {0} of the log is missing, and the next one is there: put it back, or go back to a copy of the ledger with --restore-ledger"
-    )]
-    Gap(Position),
+    #[error("{0} is missing, and the next one is there: {PUT_IT_BACK}")]
+    Gap(String),
+    /// A copy is not whole.
+    #[error("{place} cannot be used ({PUT_IT_BACK})")]
+    DamagedCopy {
+        /// The object.
+        place: String,
+        /// What is wrong with it.
+        #[source]
+        source: LedgerError,
+    },
     /// There is no copy of that name.
     #[error("there is no copy {wanted} of the ledger: there are {}", listed(.there))]
     NoSuchCopy {
@@ -151,10 +184,10 @@ pub enum LogError {
         there: Vec<KeptCopy>,
     },
     /// A copy cannot take the place of the ledger.
-    #[error("the copy {at} of the ledger cannot be put back, and nothing was changed")]
+    #[error("{place} cannot be put back, and nothing was changed")]
     UnfitCopy {
         /// The copy.
-        at: Position,
+        place: String,
         /// What is wrong with it.
         #[source]
         source: LedgerError,
@@ -175,7 +208,7 @@ impl LogError {
         };
         match self {
             Self::Damaged { .. } | Self::Misplaced { .. } | Self::Gap(_) | Self::Beyond { .. } => true,
-            Self::Ledger(error) => is_damaged(error),
+            Self::Ledger(source) | Self::DamagedCopy { source, .. } => is_damaged(source),
             _ => false,
         }
     }

@@ -8,11 +8,14 @@ use tokio::time::{Instant, sleep};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{
-    Answer, Group, Heartbeat, LedgerFile, LogError, LogStore, Position, Takeover, Waiting, WriterStamp,
-    WriterState,
+    Answer, Group, Heartbeat, LedgerFile, LogError, LogStore, Object, Position, Takeover, Waiting,
+    WriterStamp, WriterState,
 };
 use crate::stamp::Installation;
 use cloakroom_core::text::chain;
+
+/// How many epochs are left out if the stamp is lost: servers may have claimed some, and written nothing yet.
+const UNSEEN_EPOCHS: u64 = 1_000_000;
 
 /// The times of a start, and of the beats behind it.
 #[derive(Debug, Clone, Copy)]
@@ -79,12 +82,8 @@ impl Starting<'_> {
     /// Takes over, unless another server is faster.
     async fn attempt(&self) -> Result<Option<Started>, LogError> {
         let seen = self.wait().await?;
-        if seen.is_none()
-            && let Some(copy) = self.store.copies().await?.last()
-        {
-            return Err(LogError::NoStamp(copy.at));
-        }
-        let claimed = WriterStamp::claim(seen, self.installation, &mut rand::rng());
+        let before = if seen.is_some() { seen } else { self.lost_stamp().await? };
+        let claimed = WriterStamp::claim(before, self.installation, &mut rand::rng());
         if !self.store.replace_stamp(seen, claimed).await? {
             return Ok(None);
         }
@@ -108,6 +107,21 @@ impl Starting<'_> {
         heartbeat.0.say(WriterState::Serves);
         let (start, installation) = (Position::start(claimed.epoch), claimed.installation);
         Ok(Some(Started { start, installation, heartbeat }))
+    }
+
+    /// A stamp to go on from where there is none; `None` if the bucket has no ledger. Only an admin who takes over at once can know
+    /// that no other server waits for the stamp.
+    async fn lost_stamp(&self) -> Result<Option<WriterStamp>, LogError> {
+        let copies = self.store.copies().await?.into_iter().map(|copy| copy.at);
+        let Some(last) = copies.chain(self.store.groups().await?).max() else { return Ok(None) };
+        if !self.timing.patience.is_zero() {
+            return Err(LogError::NoStamp(self.store.shown(Object::Stamp)));
+        }
+        self.newest(u64::MAX).await?.ok_or(LogError::NoCopy)?;
+        let installation = self.file.installation().await?.unwrap_or(self.installation);
+        let epoch = last.epoch.saturating_add(UNSEEN_EPOCHS);
+        tracing::warn!(epoch, "{} was missing: a new one is made", self.store.shown(Object::Stamp));
+        Ok(Some(WriterStamp { installation, epoch, writer: 0, beat: 0, state: WriterState::Stopped }))
     }
 
     /// Makes the ledger of a claimed epoch. Returns `false` if another server has claimed a later one.
@@ -151,15 +165,15 @@ impl Starting<'_> {
     /// Refuses a bucket with copies or groups behind `end`, where the reading has ended. A server that was replaced may have sent one
     /// group late, but only behind an epoch that ends with a copy.
     async fn check_end(&self, end: Position, claimed: u64) -> Result<(), LogError> {
-        let copies = self.store.copies().await?.into_iter().map(|copy| copy.at);
+        let copies = self.store.copies().await?.into_iter().map(|copy| (copy.at, Object::Copy(copy.at)));
+        let groups = self.store.groups().await?.into_iter().map(|at| (at, Object::Group(at)));
         // The group behind the end may have arrived since it was looked for.
-        let beyond =
-            copies.chain(self.store.groups().await?).filter(|at| *at > end && *at != end.next()).min();
-        let Some(found) = beyond else { return Ok(()) };
+        let beyond = copies.chain(groups).filter(|(at, _)| *at > end && *at != end.next());
+        let Some((_, found)) = beyond.min_by_key(|(at, _)| *at) else { return Ok(()) };
         // Or another server has claimed a later epoch meanwhile, and is at work.
         match self.store.stamp().await? {
             Some(stamp) if stamp.epoch != claimed => Ok(()),
-            _ => Err(LogError::Beyond { found, end }),
+            _ => Err(LogError::Beyond { found: self.store.shown(found), end }),
         }
     }
 
@@ -207,7 +221,7 @@ impl Starting<'_> {
         let mut part = self.file.path().to_owned();
         part.as_mut_os_string().push("-copy");
         self.store.read_copy(wanted, &part).await?;
-        let unfit = |source| LogError::UnfitCopy { at: wanted, source };
+        let unfit = |source| LogError::UnfitCopy { place: self.store.shown(Object::Copy(wanted)), source };
         self.file.put_back(&part, wanted).await.map_err(unfit)?;
         self.file.finish(installation).await.map_err(unfit)?;
         tracing::warn!(copy = %wanted, "the ledger was put back from a copy in the bucket");
@@ -235,23 +249,27 @@ impl Starting<'_> {
         let newest = copies.iter().map(|copy| copy.at).filter(|at| at.epoch < epoch).max();
         if let Some(at) = newest {
             self.store.read_copy(at, self.file.path()).await?;
+            let damaged =
+                |source| LogError::DamagedCopy { place: self.store.shown(Object::Copy(at)), source };
+            self.file.check().await.map_err(damaged)?;
         }
         Ok(newest)
     }
 
     /// Puts the group at this place into the file. Returns `false` if there is none.
     async fn read(&self, at: Position, installation: Installation) -> Result<bool, LogError> {
+        let place = || self.store.shown(Object::Group(at));
         let Some(bytes) = self.store.group(at).await? else {
             // The last server may have sent one group that never arrived, but none behind it.
             return if self.store.group(at.next()).await?.is_some() {
-                Err(LogError::Gap(at))
+                Err(LogError::Gap(place()))
             } else {
                 Ok(false)
             };
         };
-        let group = Group::decode(&bytes).map_err(|damage| LogError::Damaged { at, damage })?;
+        let group = Group::decode(&bytes).map_err(|damage| LogError::Damaged { place: place(), damage })?;
         if group.at != at || group.installation != installation {
-            return Err(LogError::Misplaced { at, says: group.at, of: group.installation });
+            return Err(LogError::Misplaced { place: place(), says: group.at, of: group.installation });
         }
         self.file.apply(group).await?;
         Ok(true)

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use cloakroom_core::resource::{BlobKey, ResourceId};
 use cloakroom_storage::ledger::{Fact, Ledger as _, LedgerError, Stray};
 use cloakroom_storage::log::{Group, Position, WriterEnd, WriterState};
+use cloakroom_suites::ledger::rows::{AnyLedger, at, ready};
 use cloakroom_suites::ledgers::{Opened, opened};
 use cloakroom_suites::memory_log::MemoryLog;
 use cloakroom_testing::wait::{BOUND, until_true};
@@ -64,6 +65,19 @@ async fn changes_for_which_nobody_waits_go_along_with_the_next_group() {
     server.ledger.write(strays()).await.unwrap();
     server.ledger.close().await;
     assert_eq!(group(&log, 3).unwrap().changes.len(), 1, "a ledger that is closed has logged all");
+}
+
+#[tokio::test]
+async fn the_first_use_waits_for_the_log_and_later_ones_go_along() {
+    let log = Arc::new(MemoryLog::default());
+    let server = start(&log).await;
+    let id = ready(&AnyLedger::load(Arc::clone(&server.ledger) as _, 0).await).await;
+    let logged = server.progress.last();
+    assert!(server.ledger.mark_used(id, at(20)).await.unwrap());
+    assert_eq!(server.progress.last(), logged.next());
+    assert!(server.ledger.mark_used(id, at(40)).await.unwrap());
+    assert_eq!(server.progress.last(), logged.next());
+    until_true("the log has the later use", || server.progress.last() == logged.next().next()).await;
 }
 
 #[tokio::test]

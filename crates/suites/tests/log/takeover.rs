@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use cloakroom_storage::ledger::LedgerError;
+use cloakroom_storage::ledger::{LedgerError, WrongForm};
 use cloakroom_storage::log::{
     Columns, Group, LedgerFile, LogError, Position, RowChange, Started, Starting, Timing, WriterStamp,
     WriterState,
@@ -51,6 +51,16 @@ impl LedgerFile for Lines {
     async fn finish(&self, _: Installation) -> Result<(), LedgerError> {
         self.add("begins");
         Ok(())
+    }
+
+    async fn check(&self) -> Result<(), LedgerError> {
+        let damage =
+            LedgerError::WrongForm { path: self.0.display().to_string(), form: WrongForm::NoDatabase };
+        if self.text().contains("damaged") { Err(damage) } else { Ok(()) }
+    }
+
+    async fn installation(&self) -> Result<Option<Installation>, LedgerError> {
+        Ok(Some(installation()))
     }
 
     async fn restored(&self) -> Result<Option<Position>, LedgerError> {
@@ -163,13 +173,13 @@ async fn a_log_that_is_not_whole_is_refused_and_its_group_is_named() {
     for (spoil, says) in [
         (
             &damaged as &dyn Fn(&Server),
-            "the group 1-1 of the log cannot be used: its digest is not that of its content",
+            "log/1-1 cannot be used, because its digest is not that of its content: put it back",
         ),
         (
             &misplaced,
-            "the group 1-1 of the log cannot be used: it says that it is 1-2, of the installation 00000000000000ab",
+            "log/1-1 cannot be used, because it says that it is the group 1-2 of the installation 00000000000000ab",
         ),
-        (&gap, "the group 1-1 of the log is missing, and the next one is there"),
+        (&gap, "log/1-1 is missing, and the next one is there"),
     ] {
         let server = Server::new();
         server.set_stamp(1, WriterState::Stopped);
@@ -187,8 +197,37 @@ async fn a_ledger_whose_stamp_is_missing_is_not_begun_anew() {
     drop(server.starts().await.unwrap().heartbeat);
     server.store.objects().stamp = None;
     let refused = server.starts().await.err().unwrap().to_string();
-    assert!(refused.starts_with("the stamp of the bucket is missing, and the copy 1-0"), "{refused}");
+    assert!(refused.starts_with("stamp is missing, which says which server writes"), "{refused}");
     assert_eq!(server.store.objects().copies[&at(1, 0)], b"begins\n");
+}
+
+/// Servers may have claimed later epochs than that of the last object, and written nothing yet.
+#[tokio::test]
+async fn an_admin_goes_on_without_the_stamp_in_an_epoch_that_no_server_has() {
+    let first = Server::new();
+    let (heartbeat, _beats) = first.starts().await.unwrap().heartbeat;
+    first.add_group(at(1, 1), "a");
+    first.store.objects().stamp = None;
+    let second = first.beside();
+    let started = second.starts_after(Duration::ZERO, &Notify::new()).await.unwrap();
+    assert_eq!(started.start, at(1_000_002, 0));
+    assert_eq!(second.file().text(), "begins\na\nbegins\n");
+    assert_eq!(second.store.objects().stamp.unwrap().installation, installation());
+    assert_eq!(heartbeat.seen().await.unwrap(), started.start.epoch);
+    assert!(heartbeat.ended().is_some());
+}
+
+#[tokio::test]
+async fn a_damaged_copy_is_named_and_an_admin_goes_back_behind_it() {
+    let server = Server::new();
+    server.set_stamp(2, WriterState::Stopped);
+    server.store.objects().copies.insert(at(1, 0), b"whole\n".to_vec());
+    server.store.objects().copies.insert(at(2, 0), b"damaged\n".to_vec());
+    let refused = server.starts().await.err().unwrap().to_string();
+    assert!(refused.starts_with("ledger/2-0.db cannot be used (put it back"), "{refused}");
+    let back = Server { restore: Some(at(1, 0)), ..server.beside() };
+    drop(back.starts().await.unwrap());
+    assert_eq!(back.file().text(), "whole\nrestored 1-0\nbegins\n");
 }
 
 #[tokio::test]
@@ -327,9 +366,9 @@ async fn what_lies_behind_the_end_of_the_log_is_refused_and_nothing_is_removed()
     let group_of_a_missing_copy = |server: &Server| server.add_group(at(2, 1), "a");
     let behind_two_missing_ones = |server: &Server| server.add_group(at(1, 4), "a");
     for (spoil, found) in [
-        (&later_copy as &dyn Fn(&Server), "3-0"),
-        (&group_of_a_missing_copy, "2-1"),
-        (&behind_two_missing_ones, "1-4"),
+        (&later_copy as &dyn Fn(&Server), "ledger/3-0.db"),
+        (&group_of_a_missing_copy, "log/2-1"),
+        (&behind_two_missing_ones, "log/1-4"),
     ] {
         let server = Server::new();
         server.set_stamp(2, WriterState::Stopped);
@@ -338,8 +377,8 @@ async fn what_lies_behind_the_end_of_the_log_is_refused_and_nothing_is_removed()
         spoil(&server);
         let before = server.store.objects().groups.len();
         let refused = server.starts().await.err().unwrap().to_string();
-        assert!(refused.starts_with(&format!("the bucket has {found} in ledger/ or log/")), "{refused}");
-        assert!(refused.contains("which end at 1-1"), "{refused}");
+        assert!(refused.starts_with(&format!("{found} is there")), "{refused}");
+        assert!(refused.contains("leads there from 1-1, where the log ends"), "{refused}");
         assert_eq!(server.store.objects().groups.len(), before);
     }
 }
@@ -358,5 +397,5 @@ async fn an_admin_goes_back_if_the_log_cannot_be_read_but_by_no_flag_left_over()
     server.set_stamp(epoch, WriterState::Stopped);
     server.add_group(at(epoch, 2), "b");
     let refused = back().starts().await.err().unwrap().to_string();
-    assert!(refused.starts_with(&format!("the group {epoch}-1 of the log is missing")), "{refused}");
+    assert!(refused.starts_with(&format!("log/{epoch}-1 is missing")), "{refused}");
 }

@@ -12,6 +12,9 @@ const READY_AND_BEHIND: &str = "ready\nledger-behind: the ledger is an earlier c
 const READY_AND_READ_ONLY: &str = "ready\nread-only: the bucket takes no writes, so downloads are served, and nothing is staged or \
     deleted until it does\n";
 
+const READY_AND_STALLED: &str = "ready\nlog-stalled: the bucket does not take the log of the ledger or the stamp of this server, as \
+    its log says, so nothing is staged, deleted or downloaded for the first time until it does\n";
+
 /// Get whether the server is alive: it is if it answers at all.
 #[utoipa::path(get, path = "/healthz", operation_id = "getHealth", tag = "operations", responses((status = 200, description = "alive", body = String, content_type = "text/plain")))]
 pub(in crate::http) async fn healthz() -> &'static str {
@@ -31,6 +34,7 @@ pub(in crate::http) async fn readyz(State(state): State<AppState>) -> Result<&'s
     state.staging.check_readable().await.map_err(|error| ApiError::not_ready(&error))?;
     Ok(match &state.staging {
         staging if staging.is_read_only() => READY_AND_READ_ONLY,
+        staging if staging.is_stalled() => READY_AND_STALLED,
         staging if staging.is_behind() => READY_AND_BEHIND,
         _ => READY,
     })

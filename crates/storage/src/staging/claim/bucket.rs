@@ -63,6 +63,11 @@ impl BucketClaim {
         self.heartbeat.is_short_of_room()
     }
 
+    /// Whether the stamp could not be renewed.
+    pub(super) fn fails(&self) -> bool {
+        self.heartbeat.fails()
+    }
+
     pub(super) fn begin_batch(&self) {
         self.is_confirmed.store(false, Ordering::Relaxed);
     }

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
+
 use super::{AccessError, Authority, Parts, Staging, UploadError};
 use crate::ledger::Ledger;
 use crate::log::Heartbeat;
@@ -124,6 +126,12 @@ impl Staging {
             Claim::InBucket(claim) => claim.resume_deletions(&*self.parts.ledger).await,
             Claim::Unshared | Claim::ReadOnly => Ok(false),
         }
+    }
+
+    /// Whether the bucket does not take the log of the ledger, or the stamp of this server.
+    pub fn is_stalled(&self) -> bool {
+        let fails = matches!(&self.parts.claim, Claim::InBucket(claim) if claim.fails());
+        fails || self.parts.ledger.stalled().now_or_never().is_some()
     }
 
     /// Whether the bucket took no writes at the start.
