@@ -107,7 +107,7 @@ impl FromStr for WriterStamp {
     type Err = ForeignStamp;
 
     fn from_str(text: &str) -> Result<Self, ForeignStamp> {
-        let text = text.trim_end();
+        let text = text.trim_ascii_end();
         if text.parse::<Stamp>().is_ok() {
             return Err(ForeignStamp::Earlier);
         }
@@ -123,7 +123,7 @@ impl FromStr for WriterStamp {
             return Err(ForeignStamp::Unreadable);
         };
         let number = |text: &str| text.parse().map_err(|_| ForeignStamp::Unreadable);
-        Ok(Self {
+        let stamp = Self {
             installation: installation.parse().map_err(|_| ForeignStamp::Unreadable)?,
             epoch: number(epoch)?,
             writer: number(writer)?,
@@ -132,7 +132,9 @@ impl FromStr for WriterStamp {
                 .into_iter()
                 .find(|known| known.as_str() == state)
                 .ok_or(ForeignStamp::Unreadable)?,
-        })
+        };
+        // It is replaced only if the object still has the text of what was read, so each stamp has one text.
+        if stamp.to_string() == text { Ok(stamp) } else { Err(ForeignStamp::Unreadable) }
     }
 }
 
@@ -198,6 +200,10 @@ mod tests {
             ("form-1 00000000000000ab 3 9 -7 serves", ForeignStamp::Unreadable),
             ("form-1 00000000000000ab 3 9 7 sleeps", ForeignStamp::Unreadable),
             ("form-1 ab 3 9 7 serves", ForeignStamp::Unreadable),
+            ("form-1 00000000000000ab +3 9 7 serves", ForeignStamp::Unreadable),
+            ("form-1 00000000000000ab 3 09 7 serves", ForeignStamp::Unreadable),
+            ("form-01 00000000000000ab 3 9 7 serves", ForeignStamp::Unreadable),
+            ("form-1 00000000000000ab 3 9 7 serves\u{a0}", ForeignStamp::Unreadable),
         ] {
             assert_eq!(text.parse::<WriterStamp>(), Err(expected), "{text:?}");
         }
