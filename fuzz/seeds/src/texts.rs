@@ -43,6 +43,7 @@ pub const ALL: &[(&str, &[&str])] = &[
     ("properties", PROPERTIES),
     ("pod_template", TEMPLATES),
     ("ticket", TICKETS),
+    ("log", LOGS),
 ];
 
 const DIGESTS: &[&str] = &[
@@ -153,4 +154,28 @@ const TICKETS: &[&str] = &[
     "\x02../../etc/passwd",
     "\x02gr\u{f6}\u{df}e 1.jar",
     "\x024C1A3C44-54D9-4A1F-9A6E-0B6F6FD7E7B1",
+];
+
+/// Groups without their last line, groups with another one, stamps and places.
+const LOGS: &[&str] = &[
+    "\0{\"installation\":\"00000000000000ab\",\"epoch\":3,\"number\":14,\"form\":1}\n",
+    "\0{\"installation\":\"00000000000000ab\",\"epoch\":3,\"number\":14,\"form\":1}\n\
+     {\"table\":\"strays\",\"key\":{\"key\":\"a\"},\"row\":{\"key\":\"a\",\"blob\":{\"blob\":\"AP8K\"},\
+     \"text\":{\"text\":\"/w==\"},\"none\":null,\"least\":-9223372036854775808}}\n\
+     {\"table\":\"strays\",\"key\":{\"key\":\"gone\"}}\n",
+    "\0{\"installation\":\"00000000000000ab\",\"epoch\":1,\"number\":1,\"form\":1}\n{\"table\":\"strays\",\"key\":{},\"mode\":1}\n",
+    "\0{\"installation\":\"ab\",\"epoch\":18446744073709551615,\"number\":0,\"form\":-1}\n",
+    "\x01{\"installation\":\"00000000000000ab\",\"epoch\":1,\"number\":1,\"form\":1}\n{\"sha256\":\"00\"}\n",
+    "\x02form-1 00000000000000ab 3 9 7 serves\n",
+    "\x02form-1 00000000000000ab 18446744073709551615 0 1 begins",
+    "\x02form-1 00000000000000ab 3 9 7 yields",
+    "\x02form-1 00000000000000ab 3 9 7 stopped",
+    "\x02form-2 anything",
+    "\x02form-0 00000000000000ab 3 9 7 serves",
+    "\x0200000000000000ab 12 0000000000000007\n",
+    "\x0312-345",
+    "\x031-18446744073709551615",
+    "\x0312-03",
+    "\x03+1-2",
+    "\x031-2-3",
 ];
