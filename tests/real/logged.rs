@@ -1,5 +1,7 @@
 //! A server without a volume: its ledger is in the bucket of its bundles, and another server goes on with every ticket.
 
+mod kills;
+
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,6 +17,7 @@ use cloakroom_testing::s3_gateway::{ACCESS_KEY, BUCKET, S3Gateway, SECRET_KEY};
 use cloakroom_testing::wait::until_true;
 use libtest_mimic::Trial;
 
+use self::kills::what_was_acknowledged_outlives_every_kill_without_a_data_directory;
 use crate::buckets::{Bucket, assert_fetched, at, curl, download, run, staged};
 
 macro_rules! trials {
@@ -37,6 +40,7 @@ pub fn trials() -> Vec<Trial> {
         a_lost_stamp_is_told_and_an_admin_goes_on_without_it,
         the_bucket_has_no_secret_of_a_ticket,
         a_data_directory_of_a_server_without_a_bucket_is_refused,
+        what_was_acknowledged_outlives_every_kill_without_a_data_directory,
     ];
     all.push(trial("logged::a_full_store_frees_itself", &with_a_small_store, || {
         tokio::runtime::Runtime::new().unwrap().block_on(a_full_store_frees_itself());
