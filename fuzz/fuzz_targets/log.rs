@@ -49,7 +49,7 @@ fn check_group(group: &Group, object: &[u8]) {
 
 /// It names a line that is there.
 fn check_damage(error: &DamagedGroup) {
-    assert!(!error.to_string().is_empty());
+    assert_readable(&error.to_string());
     if let DamagedGroup::Line { line, .. } = error {
         assert!(*line > 0);
     }

@@ -11,6 +11,10 @@ use sha2::{Digest as _, Sha256};
 use super::Position;
 use crate::stamp::Installation;
 use cloakroom_core::protocol::digest::to_hex;
+use cloakroom_core::text::excerpt;
+
+/// In characters.
+const LONGEST_PROBLEM: usize = 200;
 
 /// The values of a row, or of its key, by the names of their columns.
 pub type Columns = BTreeMap<String, Value>;
@@ -146,8 +150,10 @@ impl Group {
 }
 
 fn parsed<'a, T: Deserialize<'a>>(index: usize, line: &'a [u8]) -> Result<T, DamagedGroup> {
-    serde_json::from_slice(line)
-        .map_err(|error| DamagedGroup::Line { line: index + 1, problem: error.to_string() })
+    serde_json::from_slice(line).map_err(|error| {
+        // It repeats a part of the line.
+        DamagedGroup::Line { line: index + 1, problem: excerpt(&error.to_string(), LONGEST_PROBLEM) }
+    })
 }
 
 mod in_base64 {
@@ -216,17 +222,30 @@ mod tests {
         }
     }
 
+    /// Of a group with one more field in its second line.
+    fn refusal_of(field: &str) -> String {
+        let text = format!(
+            r#"{{"installation":"00000000000000ab","epoch":1,"number":1,"form":1}}
+{{"table":"strays","key":{{}},"{field}":1}}
+"#
+        );
+        let sha256 = to_hex(&Sha256::digest(&text).into());
+        Group::decode(format!("{text}{{\"sha256\":\"{sha256}\"}}\n").as_bytes()).unwrap_err().to_string()
+    }
+
     #[test]
     fn a_line_of_a_newer_version_is_refused_by_its_number() {
-        let text = br#"{"installation":"00000000000000ab","epoch":1,"number":1,"form":1}
-{"table":"strays","key":{},"mode":1}
-"#;
-        let sha256 = to_hex(&Sha256::digest(text).into());
-        let bytes = [text.as_slice(), format!("{{\"sha256\":\"{sha256}\"}}\n").as_bytes()].concat();
-        let refused = Group::decode(&bytes).unwrap_err().to_string();
+        let refused = refusal_of("mode");
         assert!(
             refused.starts_with("line 2 is not written as cloakroom writes it: unknown field `mode`"),
             "{refused}"
         );
+    }
+
+    #[test]
+    fn a_refusal_is_short_and_fit_to_be_shown() {
+        let refused = refusal_of(&format!(r"\u001b[2J{}", "mode".repeat(999)));
+        assert!(refused.contains("unknown field") && refused.len() < 300, "{refused}");
+        assert!(!refused.contains('\u{1b}'), "{refused:?}");
     }
 }
