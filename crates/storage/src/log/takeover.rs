@@ -140,8 +140,11 @@ impl Starting<'_> {
                 Takeover::Read { next, .. } => {
                     let is_there = self.read(next, claimed.installation).await?;
                     last = if is_there { Some(next) } else { last };
-                    if let Some(end) = last.filter(|_| !is_there) {
-                        self.check_end(end, claimed.epoch).await?;
+                    if let Some(end) = last.filter(|_| !is_there)
+                        && !self.is_end(end, claimed.epoch).await?
+                    {
+                        step = Takeover::Find { epoch: claimed.epoch };
+                        continue;
                     }
                     Answer::Group(is_there)
                 }
@@ -163,16 +166,21 @@ impl Starting<'_> {
     }
 
     /// Refuses a bucket with copies or groups behind `end`, where the reading has ended. A server that was replaced may have sent one
-    /// group late, but only behind an epoch that ends with a copy.
-    async fn check_end(&self, end: Position, claimed: u64) -> Result<(), LogError> {
-        let copies = self.store.copies().await?.into_iter().map(|copy| (copy.at, Object::Copy(copy.at)));
+    /// group late, but only behind an epoch that ends with a copy. Returns `false` if there is a newer copy to begin with: one that a
+    /// server that was replaced has sent late.
+    async fn is_end(&self, end: Position, claimed: u64) -> Result<bool, LogError> {
+        let copies = self.store.copies().await?;
+        if copies.iter().any(|copy| copy.at > end && copy.at.epoch < claimed) {
+            return Ok(false);
+        }
+        let copies = copies.into_iter().map(|copy| (copy.at, Object::Copy(copy.at)));
         let groups = self.store.groups().await?.into_iter().map(|at| (at, Object::Group(at)));
         // The group behind the end may have arrived since it was looked for.
         let beyond = copies.chain(groups).filter(|(at, _)| *at > end && *at != end.next());
-        let Some((_, found)) = beyond.min_by_key(|(at, _)| *at) else { return Ok(()) };
+        let Some((_, found)) = beyond.min_by_key(|(at, _)| *at) else { return Ok(true) };
         // Or another server has claimed a later epoch meanwhile, and is at work.
         match self.store.stamp().await? {
-            Some(stamp) if stamp.epoch != claimed => Ok(()),
+            Some(stamp) if stamp.epoch != claimed => Ok(true),
             _ => Err(LogError::Beyond { found: self.store.shown(found), end }),
         }
     }
