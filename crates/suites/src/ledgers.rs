@@ -8,7 +8,9 @@ use async_trait::async_trait;
 use cloakroom_adapters::Place;
 use cloakroom_adapters::sqlite::{Changes, SqliteFile, SqliteLedger};
 use cloakroom_storage::ledger::Ledger;
-use cloakroom_storage::log::{Appender, LogStore, Progress, Started, Starting, Timing, WriterState};
+use cloakroom_storage::log::{
+    Appender, LogError, LogStore, Position, Progress, Started, Starting, Timing, WriterState,
+};
 use cloakroom_storage::stamp::Installation;
 use cloakroom_testing::wait::BOUND;
 use tempfile::TempDir;
@@ -73,22 +75,31 @@ pub struct Opened {
 
 /// Takes over from a server that has stopped or yields, and opens the ledger. It beats after `beat`.
 pub async fn opened(store: Arc<dyn LogStore>, beat: Duration) -> Opened {
+    took_over(store, Timing { patience: BOUND, look: BOUND, beat }, None).await.unwrap()
+}
+
+/// Takes over with an empty folder, and opens the ledger.
+pub async fn took_over(
+    store: Arc<dyn LogStore>,
+    timing: Timing,
+    restore: Option<Position>,
+) -> Result<Opened, LogError> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ledger.db");
     let starting = Starting {
         store: Arc::clone(&store),
         file: &SqliteFile::new(path.clone()),
-        timing: Timing { patience: BOUND, look: BOUND, beat },
+        timing,
         installation: Installation::generate(&mut rand::rng()),
-        restore: None,
+        restore,
         tell: &|_, _| {},
     };
-    let started = starting.run().await.unwrap();
+    let started = starting.run().await?;
     let appender = Appender::new(store, &started);
     let progress = Arc::clone(appender.progress());
     let changes = Changes::Logged(appender);
     let ledger = Arc::new(SqliteLedger::open_in(&Place::default(), &path, changes).await.unwrap());
-    Opened { _folder: folder, ledger, started, progress }
+    Ok(Opened { _folder: folder, ledger, started, progress })
 }
 
 async fn in_a_log() -> LedgerData {
