@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use bytes::Bytes;
 use cloakroom_core::lock::lock;
-use cloakroom_storage::log::{KeptCopy, LogError, LogStore, Position, WriterStamp};
+use cloakroom_storage::log::{KeptCopy, LogError, LogStore, Object, Position, WriterStamp};
 use cloakroom_storage::store::StoreError;
 use cloakroom_suites::memory_log::{MemoryLog, Objects};
 use futures_util::FutureExt as _;
@@ -198,6 +198,10 @@ impl Requests {
 
 #[async_trait]
 impl LogStore for Requests {
+    fn shown(&self, object: Object) -> String {
+        self.bucket.log.shown(object)
+    }
+
     async fn stamp(&self) -> Answer<Option<WriterStamp>> {
         self.make(Kind::Reads, |bucket| now(bucket.log.stamp())).await
     }
