@@ -245,8 +245,13 @@ impl Scene {
             }
             Work::Copy => {
                 let id = self.stages(&server, Stage::Ready).await?;
-                while self.copies(&server, &*requests).await.is_err() {}
-                self.brings(&server, id, Stage::Used..=Stage::Deleting).await?;
+                let (folder, last) = (tempfile::tempdir().unwrap(), server.progress.last());
+                let copy = folder.path().join("copy");
+                server.ledger.copy_to(&copy).await.unwrap();
+                // The log has a group that the copy has not.
+                self.brings(&server, id, Stage::Used..=Stage::Used).await?;
+                while keep_copy(&*requests, heartbeat, last, &copy).await.is_err() {}
+                self.brings(&server, id, Stage::Deleting..=Stage::Deleting).await?;
             }
             Work::Removal => {
                 drop(remove_earlier_epochs(&*requests, heartbeat).await);
