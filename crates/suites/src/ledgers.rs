@@ -67,7 +67,7 @@ struct LoggedData {
 
 /// A ledger whose log is in a bucket, as a process that has taken over has it.
 pub struct Opened {
-    _folder: TempDir,
+    pub folder: TempDir,
     pub ledger: Arc<SqliteLedger>,
     pub started: Started,
     pub progress: Arc<Progress>,
@@ -99,7 +99,7 @@ pub async fn took_over(
     let progress = Arc::clone(appender.progress());
     let changes = Changes::Logged(appender);
     let ledger = Arc::new(SqliteLedger::open_in(&Place::default(), &path, changes).await.unwrap());
-    Ok(Opened { _folder: folder, ledger, started, progress })
+    Ok(Opened { folder, ledger, started, progress })
 }
 
 async fn in_a_log() -> LedgerData {

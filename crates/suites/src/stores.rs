@@ -29,7 +29,6 @@ pub const STORES: [&Store; 6] = [&S3, &AZURE, &GOOGLE, &HDFS, &DISK, &MEMORY];
 pub static S3: Store = Store {
     implementation: Implementation { name: "s3", needs: S3Gateway::needs, create: || Box::pin(in_s3()) },
     has_handles: true,
-    needs_handles: true,
     is_disk: false,
 };
 
@@ -37,14 +36,12 @@ pub static S3: Store = Store {
 pub static CEPH: Store = Store {
     implementation: Implementation { name: "ceph", needs: Ceph::needs, create: || Box::pin(in_ceph()) },
     has_handles: true,
-    needs_handles: true,
     is_disk: false,
 };
 
 pub static AZURE: Store = Store {
     implementation: Implementation { name: "azure", needs: Azurite::needs, create: || Box::pin(in_azure()) },
     has_handles: false,
-    needs_handles: false,
     is_disk: false,
 };
 
@@ -55,28 +52,24 @@ pub static GOOGLE: Store = Store {
         create: || Box::pin(in_google()),
     },
     has_handles: true,
-    needs_handles: true,
     is_disk: false,
 };
 
 pub static HDFS: Store = Store {
     implementation: Implementation { name: "hdfs", needs: Hdfs::needs, create: || Box::pin(in_hdfs()) },
     has_handles: false,
-    needs_handles: false,
     is_disk: false,
 };
 
 pub static DISK: Store = Store {
     implementation: Implementation { name: "disk", needs: Vec::new, create: || Box::pin(on_disk()) },
     has_handles: false,
-    needs_handles: false,
     is_disk: true,
 };
 
 pub static MEMORY: Store = Store {
     implementation: Implementation { name: "memory", needs: Vec::new, create: || Box::pin(in_memory()) },
     has_handles: true,
-    needs_handles: false,
     is_disk: false,
 };
 
@@ -99,8 +92,6 @@ pub struct Store {
     pub implementation: Implementation<StoreData>,
     /// Whether its uploads have handles.
     pub has_handles: bool,
-    /// Whether only its handle finds what an upload has left. So that stays if the process ends before the ledger has the handle.
-    pub needs_handles: bool,
     /// Whether its blobs are on a local disk, where what was opened stays readable.
     pub is_disk: bool,
 }

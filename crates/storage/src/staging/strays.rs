@@ -2,7 +2,10 @@
 //! belong to a ledger that was lost: it is a *stray*, and waits for that ledger before it goes.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
 use std::time::Duration;
+
+use futures_util::{StreamExt as _, stream};
 
 use super::upload::Late;
 use super::{AccessError, Authority, Parts};
@@ -15,6 +18,9 @@ use cloakroom_core::text::chain;
 
 /// How many strays one change of the ledger notes, because uploads wait for that change.
 const TOGETHER: usize = 1000;
+
+/// How many bundles are looked at once. A start waits for that, and after a copy of the ledger was put back there can be many.
+const LOOKS_AT_ONCE: usize = 32;
 
 /// When strays go.
 #[derive(Debug, Clone, Copy)]
@@ -68,10 +74,12 @@ impl Parts {
             self.ledger.facts().await?.strays.into_iter().map(|stray| stray.key).collect();
         let here: BTreeSet<BlobKey> = found.iter().map(|stray| stray.key).collect();
         let gone: Vec<BlobKey> = known.difference(&here).copied().collect();
-        let mut new = Vec::new();
-        for stray in found.into_iter().filter(|stray| !known.contains(&stray.key)) {
-            // An upload that was abandoned since it was listed is none.
-            match self.facts(stray.key).await {
+        // An upload that was abandoned since it was listed is none.
+        let looks = stream::iter(found.into_iter().filter(|stray| !known.contains(&stray.key)))
+            .map(async |stray| (self.facts(stray.key).await, stray));
+        let (mut looks, mut new) = (pin!(looks.buffer_unordered(LOOKS_AT_ONCE)), Vec::new());
+        while let Some((facts, stray)) = looks.next().await {
+            match facts {
                 Ok(facts) => new.extend(facts.map(|_| stray)),
                 Err(error) if error.is_of_one() => tell_of_failure(stray.key, &error),
                 Err(error) => return Err(error),

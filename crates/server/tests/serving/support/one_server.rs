@@ -13,14 +13,17 @@ use cloakroom_core::resource::{
     DeletionReason, Holder, Lifetime, Owner, OwnerKind, Ready, Resource, ResourceId, ResourceSecret,
 };
 use cloakroom_storage::ledger::Ledger;
+use cloakroom_storage::log::Timing;
 use cloakroom_storage::store::{Storage, StoreError};
 use cloakroom_storage::{
     AccessError, Authority, ClaimError, Download, Limits, NewUpload, Ownership, Recovered, Share, Staged,
     Staging, StraysGo, Terms, Upload, UploadError,
 };
+use cloakroom_suites::ledgers::{Opened, took_over};
+use cloakroom_suites::memory_log::MemoryLog;
 use cloakroom_suites::stores::{Store, StoreData};
 use cloakroom_testing::clock::ManualClock;
-use cloakroom_testing::wait::until;
+use cloakroom_testing::wait::{BOUND, until};
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
@@ -38,7 +41,64 @@ pub struct SharedData {
     pub clock: Arc<ManualClock>,
     pub ledger: Arc<dyn Ledger>,
     pub store: StoreData,
-    folder: TempDir,
+    files: Files,
+}
+
+/// What the ledger is in.
+enum Files {
+    OnDisk(TempDir),
+    /// Only the log lasts. A server that takes over from another one does not wait for its stamp.
+    InBucket(Arc<MemoryLog>, Box<Opened>),
+}
+
+impl Files {
+    async fn new(store: &StoreData) -> Self {
+        if store.storage.disk.is_some() {
+            return Self::OnDisk(tempfile::tempdir().unwrap());
+        }
+        let log = Arc::<MemoryLog>::default();
+        let opened = Self::taken_over(&log).await;
+        Self::InBucket(log, opened)
+    }
+
+    async fn taken_over(log: &Arc<MemoryLog>) -> Box<Opened> {
+        let timing = Timing { patience: Duration::ZERO, look: BOUND, beat: BOUND };
+        Box::new(took_over(Arc::clone(log) as _, timing, None).await.unwrap())
+    }
+
+    async fn ledger(&self) -> Arc<dyn Ledger> {
+        match self {
+            Self::OnDisk(folder) => {
+                Arc::new(SqliteLedger::open(&folder.path().join("ledger.db")).await.unwrap())
+            }
+            Self::InBucket(_, opened) => Arc::clone(&opened.ledger) as _,
+        }
+    }
+
+    fn ownership(&self) -> Ownership {
+        let heartbeat = match self {
+            Self::OnDisk(_) => None,
+            Self::InBucket(_, opened) => Some((Arc::clone(&opened.started.heartbeat.0), Duration::ZERO)),
+        };
+        Ownership { heartbeat, ..Ownership::default() }
+    }
+
+    fn folder(&self) -> &Path {
+        match self {
+            Self::OnDisk(folder) => folder.path(),
+            Self::InBucket(_, opened) => opened.folder.path(),
+        }
+    }
+
+    async fn restarted(self) -> Self {
+        match self {
+            Self::OnDisk(folder) => Self::OnDisk(folder),
+            Self::InBucket(log, _) => {
+                let opened = Self::taken_over(&log).await;
+                Self::InBucket(log, opened)
+            }
+        }
+    }
 }
 
 /// One of them.
@@ -49,10 +109,9 @@ pub struct Server {
 
 impl SharedData {
     pub async fn new(store: &'static Store) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let clock = Arc::new(ManualClock::new());
-        let ledger = open_ledger(folder.path()).await;
-        Self { clock, ledger, store: store.create().await, folder }
+        let (clock, store) = (Arc::new(ManualClock::new()), store.create().await);
+        let files = Files::new(&store).await;
+        Self { clock, ledger: files.ledger().await, store, files }
     }
 
     /// A server with shares, so that its uploads ask for the room of their holder.
@@ -75,15 +134,22 @@ impl SharedData {
         let is_disk = self.store.storage.disk.is_some();
         let storage = if is_disk { Storage::on_disk(store) } else { Storage::elsewhere(store) };
         let clock = Arc::clone(&self.clock) as _;
-        let opened =
-            Staging::open(Arc::new(ledger), storage, clock, limits, Metrics::new(), Ownership::default())
-                .await;
+        let ownership = self.files.ownership();
+        let opened = Staging::open(Arc::new(ledger), storage, clock, limits, Metrics::new(), ownership).await;
         Ok(Server { staging: opened?, faults: faults.clone() })
     }
 
     /// The same data after a restart: what the ledger had in memory only is gone.
     pub async fn restarted(self) -> Self {
-        Self { ledger: open_ledger(self.folder.path()).await, ..self }
+        // In a bucket this waits until the log has all changes.
+        self.ledger.totals().await.unwrap();
+        self.crashed().await
+    }
+
+    /// The same, and in a bucket what the log has not is gone as well.
+    pub async fn crashed(self) -> Self {
+        let files = self.files.restarted().await;
+        Self { ledger: files.ledger().await, files, ..self }
     }
 
     pub async fn with_server(store: &'static Store) -> (Self, Server) {
@@ -101,9 +167,13 @@ impl SharedData {
         shared.restarted().await
     }
 
+    pub fn is_in_bucket(&self) -> bool {
+        matches!(self.files, Files::InBucket(..))
+    }
+
     /// A change of the ledger that no server makes.
     pub async fn change_ledger(&self, sql: &str) {
-        change_ledger(self.folder.path(), sql).await;
+        change_ledger(self.files.folder(), sql).await;
     }
 
     pub async fn rows(&self) -> BTreeMap<&'static str, u64> {
@@ -119,10 +189,6 @@ impl SharedData {
     pub async fn assert_nothing_left(&self, what: &str) {
         until(what, async || (self.rows().await, self.blobs().await) == (BTreeMap::new(), 0)).await;
     }
-}
-
-async fn open_ledger(folder: &Path) -> Arc<dyn Ledger> {
-    Arc::new(SqliteLedger::open(&folder.join("ledger.db")).await.unwrap())
 }
 
 impl Server {
