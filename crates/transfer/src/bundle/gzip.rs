@@ -14,7 +14,8 @@ const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
 /// An empty stored block with the flag of the last block.
 const FINAL_BLOCK: [u8; 5] = [1, 0, 0, 0xff, 0xff];
 const BLOCK_HEADER_BYTES: usize = 5;
-const MAX_BLOCK_BYTES: usize = u16::MAX as usize;
+/// The most content of one stored block.
+pub(super) const MAX_BLOCK_BYTES: usize = u16::MAX as usize;
 /// How much is written at once: four full stored blocks.
 const BUFFER_BYTES: usize = 4 * (BLOCK_HEADER_BYTES + MAX_BLOCK_BYTES);
 /// If the buffer has less room than this, it is written out first, so that stored blocks do not become small.
@@ -64,11 +65,11 @@ impl<W: Write> GzipWriter<W> {
         self.taken_bytes / (self.written_bytes + self.filled as u64)
     }
 
-    /// Returns room for the content of one stored block. [`GzipWriter::commit_stored`] then says how many bytes were
-    /// put into it.
-    pub(super) fn stored_block(&mut self) -> io::Result<&mut [u8]> {
+    /// Returns room for the content of one stored block, of `least` bytes or more. [`GzipWriter::commit_stored`] then says how
+    /// many bytes were put into it.
+    pub(super) fn stored_block(&mut self, least: usize) -> io::Result<&mut [u8]> {
         self.end_deflate()?;
-        self.make_room()?;
+        self.make_room(BLOCK_HEADER_BYTES + least.min(MAX_BLOCK_BYTES))?;
         let start = self.filled + BLOCK_HEADER_BYTES;
         let end = self.buffer.len().min(start + MAX_BLOCK_BYTES);
         Ok(&mut self.buffer[start..end])
@@ -88,7 +89,7 @@ impl<W: Write> GzipWriter<W> {
     /// Appends a slice as stored blocks.
     pub(super) fn store(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
-            let block = self.stored_block()?;
+            let block = self.stored_block(0)?;
             let (now, later) = bytes.split_at(bytes.len().min(block.len()));
             block[..now.len()].copy_from_slice(now);
             self.commit_stored(now.len())?;
@@ -102,7 +103,7 @@ impl<W: Write> GzipWriter<W> {
         self.taken_bytes += bytes.len() as u64;
         self.deflating = true;
         while !bytes.is_empty() {
-            self.make_room()?;
+            self.make_room(0)?;
             let taken = self.step(bytes, FlushCompress::None)?;
             bytes = &bytes[taken..];
         }
@@ -112,7 +113,7 @@ impl<W: Write> GzipWriter<W> {
     /// Ends the member and returns the output.
     pub(super) fn finish(mut self) -> io::Result<W> {
         self.end_deflate()?;
-        self.make_room()?;
+        self.make_room(0)?;
         self.append(&FINAL_BLOCK);
         self.append(&self.crc.sum().to_le_bytes());
         self.append(&self.crc.amount().to_le_bytes());
@@ -121,11 +122,11 @@ impl<W: Write> GzipWriter<W> {
         Ok(self.out)
     }
 
-    /// Ends a deflated part at a byte boundary. The flush is complete once it leaves room in the buffer (zlib's
-    /// manual).
-    fn end_deflate(&mut self) -> io::Result<()> {
+    /// Ends a deflated part at a byte boundary: what follows does not depend on it. The flush is complete once it leaves room in
+    /// the buffer (zlib's manual).
+    pub(super) fn end_deflate(&mut self) -> io::Result<()> {
         while self.deflating {
-            self.make_room()?;
+            self.make_room(0)?;
             self.step(&[], FlushCompress::Sync)?;
             self.deflating = self.filled == self.buffer.len();
             if !self.deflating {
@@ -149,8 +150,9 @@ impl<W: Write> GzipWriter<W> {
         self.filled = end;
     }
 
-    fn make_room(&mut self) -> io::Result<()> {
-        if self.buffer.len() - self.filled < MIN_ROOM_BYTES { self.write_out() } else { Ok(()) }
+    /// Makes room for `least` bytes, and for what is worth it.
+    fn make_room(&mut self, least: usize) -> io::Result<()> {
+        if self.buffer.len() - self.filled < least.max(MIN_ROOM_BYTES) { self.write_out() } else { Ok(()) }
     }
 
     fn write_out(&mut self) -> io::Result<()> {

@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use tar::{EntryType, Header};
 
-use super::gzip::GzipWriter;
+use super::gzip::{GzipWriter, MAX_BLOCK_BYTES};
 use super::method::Method;
 use super::plan::{PackError, PackPlan, PlannedFile};
 use super::sources::{Source, Sources, Stamp};
@@ -16,6 +16,10 @@ const TAR_BLOCK_BYTES: usize = 512;
 /// Two empty blocks end an archive.
 const END_BYTES: usize = 2 * TAR_BLOCK_BYTES;
 const READ_BUFFER_BYTES: usize = 256 * 1024;
+/// From these sizes on the packed content of a file depends on that file alone, not on what stands before it. So a later bundle has
+/// the same bytes for it. A smaller one is worth no blocks of its own.
+const LEAST_ALONE_STORED: u64 = 64 << 10;
+const LEAST_ALONE_DEFLATED: u64 = 1 << 20;
 /// Half of the ratio that unpacking accepts, so that readers of every version accept the bundle. Zeros then cost one
 /// byte in a hundred.
 const LARGEST_RATIO: u64 = MAX_RATIO / 2;
@@ -25,7 +29,7 @@ const RATIO_FLOOR_BYTES: u64 = BOMB_FLOOR_BYTES / 4;
 const LONG_NAME: &[u8] = b"././@LongLink";
 
 /// Writes `plan` into `out` as one gzip member. Calls `on_progress` with the number of source bytes read so far. The
-/// same files with the same times give the same bytes.
+/// same files with the same times give the same bytes, and a large file gives the same bytes wherever it stands.
 pub fn pack<W: Write>(
     plan: &PackPlan,
     sources: &dyn Sources,
@@ -73,7 +77,14 @@ impl<W: Write> Packer<'_, W> {
         let mut source = sources.open(&file.path).map_err(|source| unreadable(&file.path, source))?;
         check_unchanged(file, &*source)?;
         self.put(method, &headers(file))?;
+        let is_alone = method == Method::Deflate && file.size_bytes >= LEAST_ALONE_DEFLATED;
+        if is_alone {
+            self.gzip.end_deflate().map_err(PackError::Write)?;
+        }
         self.content(method, file, &mut *source)?;
+        if is_alone {
+            self.gzip.end_deflate().map_err(PackError::Write)?;
+        }
         check_unchanged(file, &*source)?;
         self.put(method, padding(file.size_bytes))
     }
@@ -107,7 +118,10 @@ impl<W: Write> Packer<'_, W> {
         file: &PlannedFile,
         source: &mut dyn Source,
     ) -> Result<u64, PackError> {
-        let block = self.gzip.stored_block().map_err(PackError::Write)?;
+        // The cuts between the blocks of a large file are at the same places of it, whatever the buffer holds.
+        let is_alone = file.size_bytes >= LEAST_ALONE_STORED;
+        let least = if is_alone { MAX_BLOCK_BYTES } else { 0 };
+        let block = self.gzip.stored_block(least).map_err(PackError::Write)?;
         let read = fill(block, left, source).map_err(|source| unreadable(&file.path, source))?;
         self.gzip.commit_stored(read).map_err(PackError::Write)?;
         Ok(read as u64)

@@ -66,6 +66,38 @@ fn jars_are_stored_and_text_shrinks() {
     assert!(packed(&paths).len() < 20_000);
 }
 
+/// What a later upload can take from an earlier bundle.
+#[test]
+fn a_large_file_is_the_same_bytes_wherever_it_stands() {
+    let words = noise(2_000_000).map(|byte| b"abcdefgh"[usize::from(byte) % 8]).collect::<Vec<_>>();
+    let jar = noise(300_000).collect::<Vec<_>>();
+    let (_folder, alone) = folder_with(&[("large.jar", &jar), ("large.txt", &words)]);
+    let [jar, text] = [0, 1].map(|at| packed(&alone[at..=at]));
+    // Without what belongs to the header, and to the end of the archive.
+    let contents = [jar, text].map(|bundle| bundle[2048..bundle.len() - 2048].to_vec());
+    for place in 0..24_usize {
+        let before = noise(place * 12_345).collect::<Vec<_>>();
+        let (_folder, first) = folder_with(&[("a.jar", &before), ("b.txt", &before[..before.len() / 7])]);
+        for order in [[0, 1], [1, 0]] {
+            let files = [first.clone(), order.map(|at| alone[at].clone()).to_vec()].concat();
+            let bundle = packed(&files);
+            for content in &contents {
+                let is_there = bundle.windows(content.len()).any(|window| window == content);
+                assert!(is_there, "behind {} bytes, in the order {order:?}", before.len());
+            }
+        }
+    }
+}
+
+/// Bytes that do not repeat.
+fn noise(length: usize) -> impl Iterator<Item = u8> {
+    let mut state = 7_u32;
+    (0..length).map(move |_| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        state.to_be_bytes()[0]
+    })
+}
+
 #[test]
 fn progress_ends_at_the_total() {
     let (_folder, paths) = folder_with(&[("a.jar", &vec![9; 600_000]), ("b.txt", &vec![9; 600_000])]);
