@@ -96,7 +96,7 @@ fn namespace(number: usize) -> String {
 }
 
 /// A ledger like that of a busy server: one resource for each pod, half of them used.
-async fn fill(folder: &Path) {
+pub async fn fill(folder: &Path) {
     let data = DataDirectory::open(folder).unwrap();
     let ledger = SqliteLedger::open(&data.ledger()).await.unwrap();
     let numbers: Vec<usize> = (0..COUNT).collect();

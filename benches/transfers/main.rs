@@ -12,19 +12,21 @@ mod bucket;
 mod durable;
 mod forms;
 mod lifecycle;
+mod logged;
 mod memory;
 mod nginx;
 mod stage_fetch;
 mod startup;
 mod submit;
 
-const SCENARIOS: [(&str, fn()); 10] = [
+const SCENARIOS: [(&str, fn()); 11] = [
     ("startup", startup::run),
     ("memory", memory::run),
     ("lifecycle", lifecycle::run),
     ("nginx", nginx::run),
     ("durable", durable::run),
     ("bucket", bucket::run),
+    ("logged", logged::run),
     ("forms", forms::run),
     ("stage-fetch", stage_fetch::run),
     ("submit", submit::run),
