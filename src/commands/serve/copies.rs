@@ -19,6 +19,9 @@ use cloakroom_storage::log::{Heartbeat, LogStore, Position, Progress, keep_copy,
 /// After how many bytes of the log a copy is made.
 const MOST_BYTES: u64 = 16 << 20;
 
+/// After how many groups of the log a copy is made: a start reads them, some at once.
+const MOST_GROUPS: u64 = 2000;
+
 /// After how long a copy is made if the ledger has changed.
 const LONGEST: Duration = Duration::from_hours(1);
 
@@ -87,7 +90,8 @@ impl Copier {
                 self.metrics.ledger_copied(Timestamp::now());
                 continue;
             }
-            if bytes - last.bytes < MOST_BYTES && last.made_at.elapsed() < LONGEST {
+            let is_long = bytes - last.bytes >= MOST_BYTES || at.number - last.at.number >= MOST_GROUPS;
+            if !is_long && last.made_at.elapsed() < LONGEST {
                 continue;
             }
             let began = Timestamp::now();

@@ -16,8 +16,9 @@ pub const JOURNEY: Journey =
 
 const NAME: &str = "bucket";
 
-/// How often its pod is killed.
-const KILLED: u32 = 3;
+/// How often its pod is killed. By hand, give a larger number.
+const KILLS: &str = "CLOAKROOM_TEST_KILLS";
+const DEFAULT_KILLS: u32 = 3;
 
 pub fn needs() -> Vec<Need> {
     release::needs().into_iter().chain(S3Gateway::needs()).collect()
@@ -41,12 +42,16 @@ fn bucket() {
         certificate.ca.display(),
         release.install()
     ));
-    release.counts();
     laptop(&format!("head -c 200000000 /dev/urandom >bucket.bin\n{}", release.stage("bucket.bin")));
     let claims = laptop(&format!("kubectl get pvc -n {NAME} -o name"));
     assert_eq!(claims.stdout, "", "there is a volume");
-    for _ in 0..KILLED {
-        a_killed_pod(&release);
+    let kills = std::env::var(KILLS).map_or(DEFAULT_KILLS, |kills| kills.parse().unwrap());
+    for _ in 0..kills {
+        std::thread::scope(|scope| {
+            // Its files are on their way when the pod is killed, or its driver waits for them.
+            scope.spawn(|| release.counts());
+            a_killed_pod(&release);
+        });
     }
     a_drained_node(&release);
     let objects = std::fs::read_dir(gateway.objects().join("cloakroom/blobs")).unwrap().count();

@@ -39,7 +39,7 @@ impl Operation for MarkUsed {
         Ok(is_first.map(|is_first| Used { is_first }))
     }
 
-    /// From the first use on the owner decides. A later one only puts off an end that is days away.
+    /// From the first use on the owner decides. A crash in the second after a later one takes that one back.
     fn waits_for_log(&self, used: &Option<Used>) -> bool {
         used.as_ref().is_some_and(|used| used.is_first)
     }

@@ -8,6 +8,7 @@ mod heartbeat;
 #[cfg(test)]
 mod model;
 mod protocol;
+mod reading;
 mod stamp;
 mod store;
 mod takeover;

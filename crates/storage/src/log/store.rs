@@ -198,17 +198,27 @@ pub enum LogError {
 }
 
 impl LogError {
+    /// The failure of a file that is the copy at `place`.
+    pub(super) fn of_copy(place: String, source: LedgerError) -> Self {
+        match source {
+            LedgerError::WrongForm { form: WrongForm::NoDatabase, .. } => Self::DamagedCopy { place, source },
+            LedgerError::WrongForm { .. } | LedgerError::Full => Self::Ledger(source),
+            source => Self::DamagedCopy { place, source },
+        }
+    }
+
     /// Whether the bucket has answered, and a ledger cannot be made of what is there.
     pub fn is_about_content(&self) -> bool {
-        let is_damaged = |error: &LedgerError| {
-            matches!(
+        match self {
+            Self::Damaged { .. }
+            | Self::Misplaced { .. }
+            | Self::Gap(_)
+            | Self::Beyond { .. }
+            | Self::DamagedCopy { .. } => true,
+            Self::Ledger(error) => matches!(
                 error,
                 LedgerError::Database(_) | LedgerError::WrongForm { form: WrongForm::NoDatabase, .. }
-            )
-        };
-        match self {
-            Self::Damaged { .. } | Self::Misplaced { .. } | Self::Gap(_) | Self::Beyond { .. } => true,
-            Self::Ledger(source) | Self::DamagedCopy { source, .. } => is_damaged(source),
+            ),
             _ => false,
         }
     }

@@ -7,9 +7,10 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use tokio_util::task::AbortOnDropHandle;
 
+use super::reading::Reading;
 use super::{
-    Answer, Group, Heartbeat, LedgerFile, LogError, LogStore, Object, Position, Takeover, Waiting,
-    WriterStamp, WriterState,
+    Answer, Heartbeat, LedgerFile, LogError, LogStore, Object, Position, Takeover, Waiting, WriterStamp,
+    WriterState,
 };
 use crate::stamp::Installation;
 use cloakroom_core::text::chain;
@@ -71,10 +72,11 @@ impl Starting<'_> {
     /// does not disturb them.
     pub async fn read_only(&self) -> Result<(), LogError> {
         let stamp = self.wait().await?;
-        let Some(mut at) = self.newest(u64::MAX).await? else { return Err(LogError::NoCopy) };
+        let Some(copy) = self.newest(u64::MAX).await? else { return Err(LogError::NoCopy) };
         let installation = stamp.map_or(self.installation, |stamp| stamp.installation);
-        while self.read(at.next(), installation).await? {
-            at = at.next();
+        let mut log = Reading::behind(copy, installation, &*self.store);
+        while let Some(group) = log.next().await? {
+            self.file.apply(group).await?;
         }
         Ok(self.file.finish(installation).await?)
     }
@@ -127,6 +129,7 @@ impl Starting<'_> {
     /// Makes the ledger of a claimed epoch. Returns `false` if another server has claimed a later one.
     async fn take(&self, claimed: WriterStamp) -> Result<bool, LogError> {
         let (mut step, mut last) = (Takeover::Find { epoch: claimed.epoch }, None);
+        let mut log = None;
         loop {
             let answer = match step {
                 Takeover::Look | Takeover::Claim { .. } | Takeover::Lost => return Ok(false),
@@ -135,12 +138,19 @@ impl Starting<'_> {
                     if last.is_none() && claimed.state != WriterState::Begins {
                         return Err(LogError::NoCopy);
                     }
+                    log = last.map(|copy| Reading::behind(copy, claimed.installation, &*self.store));
                     Answer::Newest(last)
                 }
                 Takeover::Read { next, .. } => {
-                    let is_there = self.read(next, claimed.installation).await?;
-                    last = if is_there { Some(next) } else { last };
-                    if let Some(end) = last.filter(|_| !is_there)
+                    let group = match &mut log {
+                        Some(log) => log.next().await?,
+                        None => None,
+                    };
+                    let is_there = group.is_some();
+                    if let Some(group) = group {
+                        self.file.apply(group).await?;
+                        last = Some(next);
+                    } else if let Some(end) = last
                         && !self.is_end(end, claimed.epoch).await?
                     {
                         step = Takeover::Find { epoch: claimed.epoch };
@@ -257,29 +267,9 @@ impl Starting<'_> {
         let newest = copies.iter().map(|copy| copy.at).filter(|at| at.epoch < epoch).max();
         if let Some(at) = newest {
             self.store.read_copy(at, self.file.path()).await?;
-            let damaged =
-                |source| LogError::DamagedCopy { place: self.store.shown(Object::Copy(at)), source };
-            self.file.check().await.map_err(damaged)?;
+            let place = || self.store.shown(Object::Copy(at));
+            self.file.check().await.map_err(|error| LogError::of_copy(place(), error))?;
         }
         Ok(newest)
-    }
-
-    /// Puts the group at this place into the file. Returns `false` if there is none.
-    async fn read(&self, at: Position, installation: Installation) -> Result<bool, LogError> {
-        let place = || self.store.shown(Object::Group(at));
-        let Some(bytes) = self.store.group(at).await? else {
-            // The last server may have sent one group that never arrived, but none behind it.
-            return if self.store.group(at.next()).await?.is_some() {
-                Err(LogError::Gap(place()))
-            } else {
-                Ok(false)
-            };
-        };
-        let group = Group::decode(&bytes).map_err(|damage| LogError::Damaged { place: place(), damage })?;
-        if group.at != at || group.installation != installation {
-            return Err(LogError::Misplaced { place: place(), says: group.at, of: group.installation });
-        }
-        self.file.apply(group).await?;
-        Ok(true)
     }
 }

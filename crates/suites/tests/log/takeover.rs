@@ -201,6 +201,31 @@ async fn a_ledger_whose_stamp_is_missing_is_not_begun_anew() {
     assert_eq!(server.store.objects().copies[&at(1, 0)], b"begins\n");
 }
 
+/// It is read some groups ahead.
+#[tokio::test]
+async fn a_long_log_is_read_in_order_and_a_gap_anywhere_is_found() {
+    let long = || {
+        let server = Server::new();
+        server.set_stamp(1, WriterState::Stopped);
+        server.store.objects().copies.insert(at(1, 0), Vec::new());
+        (1..=100).for_each(|number| server.add_group(at(1, number), &number.to_string()));
+        server
+    };
+    let server = long();
+    drop(server.starts().await.unwrap());
+    let numbers: Vec<String> = (1..=100).map(|number| number.to_string()).collect();
+    assert_eq!(server.file().text(), numbers.join("\n") + "\nbegins\n");
+    for missing in [1, 2, 3, 6, 7, 14, 30, 61, 62, 63, 94, 99] {
+        let server = long();
+        server.store.objects().groups.remove(&at(1, missing));
+        let refused = server.starts().await.err().unwrap().to_string();
+        assert!(refused.starts_with(&format!("log/1-{missing} is missing")), "{refused}");
+    }
+    let server = long();
+    server.store.objects().groups.remove(&at(1, 100));
+    drop(server.starts().await.unwrap());
+}
+
 /// Servers may have claimed later epochs than that of the last object, and written nothing yet.
 #[tokio::test]
 async fn an_admin_goes_on_without_the_stamp_in_an_epoch_that_no_server_has() {

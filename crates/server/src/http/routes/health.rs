@@ -13,7 +13,7 @@ const READY_AND_READ_ONLY: &str = "ready\nread-only: the bucket takes no writes,
     deleted until it does\n";
 
 const READY_AND_STALLED: &str = "ready\nlog-stalled: the bucket does not take the log of the ledger or the stamp of this server, as \
-    its log says, so nothing is staged, deleted or downloaded for the first time until it does\n";
+    its log says, so uploads, deletions and first downloads may get 503 until it does\n";
 
 /// Get whether the server is alive: it is if it answers at all.
 #[utoipa::path(get, path = "/healthz", operation_id = "getHealth", tag = "operations", responses((status = 200, description = "alive", body = String, content_type = "text/plain")))]
