@@ -252,7 +252,10 @@ async fn a_lost_stamp_is_told_and_an_admin_goes_on_without_it(bucket: Bucket) {
     until_true("the server says that its stamp is gone", is_told).await;
     assert!(first.log().contains(&format!("s3://{BUCKET}/cloakroom/stamp is missing")), "{}", first.log());
     let said = refused(beside(&bucket, "second", &[]));
-    assert!(said.contains("if no other server uses this bucket, start this one with --take-over"), "{said}");
+    assert!(
+        said.contains("if no other server uses this prefix, start the server anew with --take-over"),
+        "{said}"
+    );
     let second = Cloakroom::start(beside(&bucket, "second", &["--take-over"]));
     assert_fetched(&at(&ticket, &second), &file);
     assert_eq!(first.wait().code(), Some(1));

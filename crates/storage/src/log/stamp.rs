@@ -56,7 +56,10 @@ pub enum ForeignStamp {
     )]
     Newer(u32),
     /// It is no stamp of a server.
-    #[error("the stamp is not written as cloakroom writes it")]
+    #[error(
+        "the stamp is not written as cloakroom writes it: if no other server uses this prefix, remove it, and start the server \
+         with --take-over, which makes a new one"
+    )]
     Unreadable,
 }
 

@@ -123,8 +123,8 @@ pub enum LogError {
     },
     /// There is no stamp, although there is or was a ledger.
     #[error(
-        "{0} is missing, which says which server writes, so none acknowledges anything: put it back; or, if no other server uses \
-         this bucket, start this one with --take-over, which makes a new one"
+        "{0} is missing, which says which server writes, so none acknowledges anything: if no other server uses this prefix, \
+         start the server anew with --take-over, which makes a new one"
     )]
     NoStamp(String),
     /// Something is there that the ledger, as it was read, does not know of.

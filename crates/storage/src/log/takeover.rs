@@ -135,7 +135,9 @@ impl Starting<'_> {
                 Takeover::Look | Takeover::Claim { .. } | Takeover::Lost => return Ok(false),
                 Takeover::Find { epoch } => {
                     last = self.newest(epoch).await?;
-                    if last.is_none() && claimed.state != WriterState::Begins {
+                    // A prefix with a log has had a ledger, even if its first server never renewed its stamp.
+                    let is_first = claimed.state == WriterState::Begins;
+                    if last.is_none() && !(is_first && self.store.groups().await?.is_empty()) {
                         return Err(LogError::NoCopy);
                     }
                     log = last.map(|copy| Reading::behind(copy, claimed.installation, &*self.store));

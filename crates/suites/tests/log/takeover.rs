@@ -266,6 +266,17 @@ async fn a_ledger_whose_copies_are_missing_is_not_begun_anew() {
     assert!(refused.starts_with("the bucket has no copy of its ledger any more"), "{refused}");
 }
 
+/// Its server was killed before it renewed its stamp, which still says that it begins.
+#[tokio::test]
+async fn a_log_whose_only_copy_is_missing_is_not_begun_anew() {
+    let server = Server::new();
+    server.set_stamp(1, WriterState::Begins);
+    server.add_group(at(1, 1), "a");
+    let refused = server.starts_after(Duration::from_millis(5), &Notify::new()).await.err().unwrap();
+    assert!(refused.to_string().starts_with("the bucket has no copy of its ledger any more"), "{refused}");
+    assert!(server.store.objects().groups.contains_key(&at(1, 1)));
+}
+
 #[tokio::test]
 async fn a_first_start_that_was_cut_off_goes_on() {
     let server = Server::new();
