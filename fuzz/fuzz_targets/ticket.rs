@@ -1,8 +1,9 @@
-//! Tickets in both protocols, and the receipts of `fetch`. The first byte selects the kind.
+//! Tickets in both protocols, the receipts of `fetch`, and recipes of spliced bundles. The first byte selects the kind.
 #![no_main]
 
 use std::path::{Component, Path};
 
+use cloakroom_core::protocol::recipe::{Recipe, RecipePart};
 use cloakroom_core::protocol::v0::SubmittedResourceIdAndSecret;
 use cloakroom_core::protocol::v1::{Metadata, Ticket};
 use cloakroom_core::resource::{FileName, ResourceId};
@@ -11,12 +12,33 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
     let Some((choice, rest)) = input.split_first() else { return };
-    match choice % 3 {
+    match choice % 4 {
         0 => ticket(rest),
         1 => receipt(rest),
-        _ => names(&String::from_utf8_lossy(rest)),
+        2 => names(&String::from_utf8_lossy(rest)),
+        _ => recipe(rest),
     }
 });
+
+fn recipe(json: &[u8]) {
+    let Ok(recipe) = serde_json::from_slice::<Recipe>(json) else { return };
+    let splice = match recipe.checked() {
+        Ok(splice) => splice,
+        Err(refused) => return assert!(!refused.to_string().is_empty()),
+    };
+    let lengths = splice.parts.iter().map(|part| u128::from(part.length()));
+    assert_eq!(lengths.sum::<u128>(), u128::from(splice.size_bytes));
+    assert!(splice.sent_bytes <= splice.size_bytes);
+    for size_bytes in [0, splice.size_bytes, u64::MAX] {
+        let is_inside = splice.parts.iter().all(|part| match part {
+            RecipePart::Copy([first, length]) => {
+                u128::from(*first) + u128::from(*length) <= u128::from(size_bytes)
+            }
+            RecipePart::Send(_) => true,
+        });
+        assert_eq!(splice.check_source(size_bytes).is_ok(), is_inside);
+    }
+}
 
 fn ticket(json: &[u8]) {
     if let Ok(ticket) = serde_json::from_slice::<Ticket>(json) {

@@ -154,6 +154,9 @@ const TICKETS: &[&str] = &[
     "\x02../../etc/passwd",
     "\x02gr\u{f6}\u{df}e 1.jar",
     "\x024C1A3C44-54D9-4A1F-9A6E-0B6F6FD7E7B1",
+    "\x03{\"sourceSecret\":\"0123456789abcdef\",\"parts\":[{\"send\":700},{\"copy\":[100,65536]}],\"sizeBytes\":66236,\
+     \"sha256\":\"000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f\"}",
+    "\x03{\"sourceSecret\":\"\",\"parts\":[{\"copy\":[18446744073709551615,65536]}],\"sizeBytes\":65536,\"sha256\":\"\"}",
 ];
 
 /// Groups without their last line, groups with another one, stamps and places.

@@ -4,6 +4,7 @@ pub mod admin;
 pub mod digest;
 pub mod multipart;
 pub mod problem;
+pub mod recipe;
 pub mod status;
 pub mod token_line;
 pub mod v0;
