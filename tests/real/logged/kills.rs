@@ -1,7 +1,6 @@
 //! `kill -9` under load, and each time another server with an empty data directory: the bucket has all that was acknowledged.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_testing::process::Cloakroom;
@@ -116,22 +115,19 @@ async fn assert_none_lost(bundles: impl Iterator<Item = &mut Bundle>, server: &C
     assert!(lost.is_empty(), "{} are lost:\n{}\n{}", lost.len(), lost.join("\n"), server.log());
 }
 
-/// A moment that nothing in the server has to do with.
-async fn any_moment(most: Duration) {
-    tokio::time::sleep(rng().random_range(Duration::ZERO..most)).await;
-}
-
 pub(super) async fn what_was_acknowledged_outlives_every_kill_without_a_data_directory(bucket: Bucket) {
     let kills = std::env::var(KILLS).map_or(DEFAULT_KILLS, |kills| kills.parse().unwrap());
     let client = Client::builder().no_proxy().tls_backend_preconfigured(tls::no_roots()).build().unwrap();
     let launch = || Cloakroom::launch(beside(&bucket, "data", &["--takeover-after", "100ms"]));
+    let stamp = || std::fs::read(bucket.gateway.objects().join("cloakroom/stamp")).ok();
     let mut rounds: Vec<Vec<Bundle>> = Vec::new();
     for kill in 0..=kills {
         let _ = std::fs::remove_dir_all(bucket.data_dir());
+        let claimed = stamp();
         let mut server = launch();
-        // One of four is killed while it takes over.
+        // One of four is killed once it has claimed an epoch, while it makes its ledger or soon after that.
         if kill < kills && rng().random_ratio(1, 4) {
-            any_moment(Duration::from_millis(500)).await;
+            until_true("it has claimed an epoch", || stamp() != claimed).await;
             server.kill();
             continue;
         }
@@ -145,7 +141,6 @@ pub(super) async fn what_was_acknowledged_outlives_every_kill_without_a_data_dir
         let clients = (0..CLIENTS).map(|lane| load(client.clone(), server.url(""), kill * 1_000_000 + lane));
         let clients: JoinSet<_> = clients.collect();
         until_true("clients have answers", || ACKNOWLEDGED.load(Ordering::Relaxed) >= enough).await;
-        any_moment(Duration::from_millis(10)).await;
         server.kill();
         rounds.push(clients.join_all().await.into_iter().flatten().collect());
     }

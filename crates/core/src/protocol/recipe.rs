@@ -19,7 +19,7 @@ pub const MOST_PARTS: usize = 4096;
 /// The shortest range of the source, in bytes. In a bucket each range is a request of its own.
 pub const LEAST_COPIED: u64 = 64 << 10;
 
-/// What a bundle is made of, as a client writes it.
+/// The JSON of a recipe.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Recipe {

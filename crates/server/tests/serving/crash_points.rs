@@ -108,7 +108,7 @@ async fn check(store: &'static Store, work: Work, at: usize, point: Point) -> us
     }
     let (calls, is_in_bucket) = (faults.points.calls(), shared.is_in_bucket());
     let arriving = assert_all_is_well(shared.crashed().await, kept, acknowledged, &what).await;
-    // In a bucket nobody waits until the log has the row of an upload. A rule of the bucket removes the parts.
+    // In a bucket an upload goes on before the log has its row. If that is lost, a rule of the bucket removes the parts.
     assert!(arriving <= usize::from(is_in_bucket), "{what}: {arriving} are arriving");
     calls
 }

@@ -69,7 +69,7 @@ impl Stage {
 /// For each resource what was acknowledged, and what was asked for.
 type Book = BTreeMap<ResourceId, RangeInclusive<Stage>>;
 
-/// What a server has found, and which of its requests are those of its start behind its claim.
+/// The resources that a server has found, and the range of its requests from its claim to the end of its start.
 type Found = (BTreeMap<ResourceId, Stage>, Range<usize>);
 
 /// What all processes of a scene share.
@@ -158,7 +158,8 @@ impl Scene {
         for stage in Stage::ALL.into_iter().filter(|stage| to.contains(stage)) {
             self.tries(id, stage);
             let is_done = match stage {
-                Stage::Absent => unreachable!(),
+                // Where each begins.
+                Stage::Absent => continue,
                 Stage::Begun => ledger.begin(pending(id)).await.map(|()| true),
                 Stage::Ready => ledger.complete(completion(id)).await.map(|()| true),
                 Stage::Used => ledger.mark_used(id, at(20)).await,
@@ -348,8 +349,8 @@ fn check(
     (requests.counted(), starts)
 }
 
-/// All points of a piece of work. Returns their number.
-fn every_point(work: Work) -> usize {
+/// Tries all points of a piece of work.
+fn every_point(work: Work) {
     let mut before = Scene::default();
     if work != Work::TakeoverFromStanding {
         before.earlier(work);
@@ -374,35 +375,35 @@ fn every_point(work: Work) -> usize {
     });
     let tried = *lock(&tried);
     println!("{work:?}: {} requests, {tried} points", requests.len());
-    tried
+    assert!(tried >= 50, "{work:?}: {tried} points are too few");
 }
 
 #[test]
 fn a_life_may_halt_at_any_request() {
-    assert!(every_point(Work::Life) >= 50);
+    every_point(Work::Life);
 }
 
 #[test]
 fn a_copy_may_halt_at_any_request() {
-    assert!(every_point(Work::Copy) >= 50);
+    every_point(Work::Copy);
 }
 
 #[test]
 fn a_takeover_from_a_server_that_has_stopped_may_halt_at_any_request() {
-    assert!(every_point(Work::TakeoverFromStopped) >= 50);
+    every_point(Work::TakeoverFromStopped);
 }
 
 #[test]
 fn a_takeover_from_one_that_stands_still_may_halt_at_any_request() {
-    assert!(every_point(Work::TakeoverFromStanding) >= 50);
+    every_point(Work::TakeoverFromStanding);
 }
 
 #[test]
 fn a_removal_of_earlier_epochs_may_halt_at_any_request() {
-    assert!(every_point(Work::Removal) >= 50);
+    every_point(Work::Removal);
 }
 
 #[test]
 fn a_restore_may_halt_at_any_request() {
-    assert!(every_point(Work::Restore) >= 50);
+    every_point(Work::Restore);
 }
