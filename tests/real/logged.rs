@@ -2,6 +2,7 @@
 
 mod kills;
 
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -75,7 +76,7 @@ async fn a_second_server_waits_until_the_first_one_has_stopped(bucket: Bucket) {
     let mut first = bucket.serve();
     let ticket = staged(&first, &file);
     let mut second = Cloakroom::launch(beside(&bucket, "second", &[]));
-    second.wait_for_log("another server has this bucket");
+    second.wait_for_log("another server has this prefix");
     assert_fetched(&ticket, &file);
     stop(&mut first);
     second.wait_until_it_serves();
@@ -92,7 +93,7 @@ async fn a_server_that_was_suspended_ends_once_another_one_has_taken_over(bucket
     let log = bucket.log();
     first.signal("CONT");
     assert_eq!(first.wait().code(), Some(1));
-    assert!(first.log().contains("another server has taken over this bucket"), "{}", first.log());
+    assert!(first.log().contains("another server has taken over this prefix"), "{}", first.log());
     assert_eq!(bucket.log(), log, "it has written nothing more");
     assert_fetched(&at(&ticket, &second), &file);
 }
@@ -116,11 +117,11 @@ async fn a_server_that_is_cut_off_from_its_cluster_gives_way(bucket: Bucket) {
     let mut first = Cloakroom::start(bucket.command(&bucket.gateway.url(), &kubeconfig));
     let patient = ["--takeover-after", "1d", "--no-kubernetes"];
     let mut second = Cloakroom::launch(beside(&bucket, "second", &patient));
-    second.wait_for_log("another server has this bucket");
+    second.wait_for_log("another server has this prefix");
     api.stop();
     second.wait_until_it_serves();
     assert_eq!(first.wait().code(), Some(1));
-    assert!(first.log().contains("another server at this bucket may take over at once"), "{}", first.log());
+    assert!(first.log().contains("another server at this prefix may take over at once"), "{}", first.log());
 }
 
 async fn a_log_that_the_bucket_does_not_take_is_told_and_nothing_is_lost(bucket: Bucket) {
@@ -178,7 +179,8 @@ async fn an_admin_goes_back_to_a_copy_once(bucket: Bucket) {
     let said = refused(bucket.command(&bucket.gateway.url(), &["--restore-ledger", "1-9"]));
     assert!(
         said.contains(&format!(
-            "s3://{BUCKET}/cloakroom/ledger/1-9.db cannot be put back, and nothing was changed"
+            "s3://{BUCKET}/cloakroom/ledger/1-9.db cannot be used, because it is no database, or its beginning is damaged; nothing was \
+             changed"
         )),
         "{said}"
     );
@@ -236,11 +238,33 @@ async fn a_log_that_is_not_whole_is_refused_by_its_object(bucket: Bucket) {
     std::fs::write(&copy, &whole[..whole.len() / 2]).unwrap();
     let said = refused();
     assert!(
-        said.contains(&format!("s3://{BUCKET}/cloakroom/ledger/1-0.db cannot be used (put it")),
+        said.contains(&format!(
+            "s3://{BUCKET}/cloakroom/ledger/1-0.db cannot be used, because it is damaged"
+        )),
         "{said}"
     );
-    std::fs::write(&copy, whole).unwrap();
+    std::fs::write(&copy, &whole).unwrap();
+    let server = bucket.serve();
+    assert_fetched(&at(&ticket, &server), &file);
+    drop(server);
+    stop(&mut bucket.serve());
+    let newest = newest_copy(&bucket);
+    let kept = std::fs::read(&newest).unwrap();
+    std::fs::remove_file(&newest).unwrap();
+    let said = refused();
+    assert!(
+        said.contains("the log of the ledger ends at ") && said.contains("objects of it are missing"),
+        "{said}"
+    );
+    std::fs::write(&newest, kept).unwrap();
     assert_fetched(&at(&ticket, &bucket.serve()), &file);
+}
+
+fn newest_copy(bucket: &Bucket) -> PathBuf {
+    let copies = std::fs::read_dir(bucket.gateway.objects().join("cloakroom/ledger")).unwrap();
+    let epoch =
+        |path: &PathBuf| -> Option<u64> { path.file_name()?.to_str()?.split_once('-')?.0.parse().ok() };
+    copies.map(|entry| entry.unwrap().path()).max_by_key(epoch).unwrap()
 }
 
 async fn a_lost_stamp_is_told_and_an_admin_goes_on_without_it(bucket: Bucket) {

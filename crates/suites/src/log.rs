@@ -42,7 +42,7 @@ async fn the_stamp_of_a_writer_is_replaced_only_by_those_who_have_seen_it(store:
     assert!(!log.replace_stamp(None, other).await.unwrap());
     assert!(!log.replace_stamp(Some(other), stamp(2)).await.unwrap());
     assert_eq!(log.stamp().await.unwrap(), Some(first));
-    let next = first.next(WriterState::Stopped);
+    let next = first.next(at(1, u64::MAX), WriterState::Stopped);
     assert!(log.replace_stamp(Some(first), next).await.unwrap());
     assert_eq!(log.stamp().await.unwrap(), Some(next));
 }

@@ -158,7 +158,7 @@ async fn look_for_cluster(heartbeat: Arc<Heartbeat>, owners: Arc<dyn Owners>, su
             yields = is_cut_off;
             if yields {
                 tracing::warn!(
-                    "the API server does not answer: another server at this bucket may take over at once"
+                    "the API server does not answer: another server at this prefix may take over at once"
                 );
             }
             heartbeat.say(if yields { WriterState::Yields } else { WriterState::Serves });
@@ -190,7 +190,7 @@ fn tell(stamp: WriterStamp, left: Duration, told: &Mutex<Option<u64>>) {
     if lock(told).replace(stamp.epoch) != Some(stamp.epoch) {
         tracing::info!(
             epoch = stamp.epoch,
-            "another server has this bucket: this one begins when that one has stopped, or has not renewed its stamp for {} s",
+            "another server has this prefix: this one begins when that one has stopped, or has not renewed its stamp for {} s",
             left.as_secs_f64()
         );
     }

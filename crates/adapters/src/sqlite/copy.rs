@@ -1,5 +1,6 @@
 //! Copies of the database.
 
+use std::fs;
 use std::path::Path;
 
 use sqlx::sqlite::SqliteConnectOptions;
@@ -8,7 +9,7 @@ use sqlx::{ConnectOptions as _, Connection as _};
 use super::error::failed;
 use super::opening::not_opened;
 use super::{SqliteLedger, form};
-use cloakroom_storage::ledger::LedgerError;
+use cloakroom_storage::ledger::{LedgerError, WrongForm};
 
 impl SqliteLedger {
     /// Writes a copy of the ledger, as it is at one moment, into a new file at `path`. Changes go on meanwhile. After an error
@@ -23,6 +24,9 @@ impl SqliteLedger {
     pub async fn check_copy(path: &Path) -> Result<(), LedgerError> {
         form::check(path).await?;
         let shown = || path.display().to_string();
+        if fs::metadata(path).map_err(|error| not_opened(error.into(), shown()))?.len() == 0 {
+            return Err(LedgerError::WrongForm { path: shown(), form: WrongForm::NoDatabase });
+        }
         let options = SqliteConnectOptions::new().filename(path).read_only(true).disable_statement_logging();
         let mut copy = options.connect().await.map_err(|source| not_opened(source, shown()))?;
         let found: String =

@@ -34,7 +34,7 @@ async fn ceph_takes_versions_without_quotation_marks() {
     let store = store(&ceph.url(), SECRET_KEY, Pool::new(POOL_BYTES), &Metrics::new());
     store.probe().await.unwrap();
     let [first, second, third] =
-        [1, 2, 3].map(|id| format!("form-1 00000000000000ab 1 {id} 0 serves").parse().unwrap());
+        [1, 2, 3].map(|id| format!("form-1 00000000000000ab 1 {id} 0 1-0 serves").parse().unwrap());
     assert!(store.replace_stamp(None, first).await.unwrap());
     assert!(store.replace_stamp(Some(first), second).await.unwrap());
     assert!(!store.replace_stamp(Some(first), third).await.unwrap());

@@ -212,8 +212,8 @@ async fn answers_that_get_lost_are_confirmed() {
     }
     let lost = first(2, |line| line.contains("op=RENAME"), Turn::LoseAnswer);
     let (store, _front) = behind(Hdfs::shared(), "lost-stamp", lost);
-    let stamp = "form-1 00000000000000ab 1 7 0 serves".parse().unwrap();
-    let next = "form-1 00000000000000ab 2 8 0 serves".parse().unwrap();
+    let stamp = "form-1 00000000000000ab 1 7 0 1-0 serves".parse().unwrap();
+    let next = "form-1 00000000000000ab 2 8 0 1-0 serves".parse().unwrap();
     assert!(store.replace_stamp(None, stamp).await.unwrap());
     assert!(store.replace_stamp(Some(stamp), next).await.unwrap());
     assert!(!store.replace_stamp(Some(stamp), next).await.unwrap());
@@ -229,7 +229,7 @@ async fn a_rename_that_was_not_done_is_noticed() {
     let failure = upload(&store, key, None, &noise(4)).await.unwrap_err();
     assert!(matches!(failure, StoreError::Unavailable(_)), "{failure:?}");
     assert_eq!(store.facts(key).await.unwrap(), None);
-    let stamp = "form-1 00000000000000ab 1 7 0 serves".parse().unwrap();
+    let stamp = "form-1 00000000000000ab 1 7 0 1-0 serves".parse().unwrap();
     assert!(store.replace_stamp(None, stamp).await.is_err());
     assert_eq!(store.stamp().await.unwrap(), None);
 }

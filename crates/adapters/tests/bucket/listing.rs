@@ -65,7 +65,7 @@ async fn a_stamp_that_is_absent_for_a_moment_is_found() {
     let is_stamp = |line: &str| line.starts_with("GET ") && line.contains("/stamp");
     let absent = Turn::Answer(404, XML, "<Error><Code>NoSuchKey</Code></Error>");
     let behind = Behind::start(first(2, is_stamp, absent)).await;
-    let (store, stamp) = (behind.store(), "form-1 00000000000000ab 1 7 0 serves".parse().unwrap());
+    let (store, stamp) = (behind.store(), "form-1 00000000000000ab 1 7 0 1-0 serves".parse().unwrap());
     // It is read, twice, before it is made.
     assert!(store.replace_stamp(None, stamp).await.unwrap());
     assert_eq!(store.stamp().await.unwrap(), Some(stamp));

@@ -60,7 +60,7 @@ async fn it_can_be_used() {
     listed.sort_unstable();
     keys.sort_unstable();
     assert_eq!(listed, keys);
-    let stamp = "form-1 00000000000000ab 1 7 0 serves".parse().unwrap();
+    let stamp = "form-1 00000000000000ab 1 7 0 1-0 serves".parse().unwrap();
     assert!(store.replace_stamp(None, stamp).await.unwrap());
     assert!(!store.replace_stamp(None, stamp).await.unwrap());
 }

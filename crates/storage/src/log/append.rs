@@ -118,6 +118,7 @@ impl Appender {
         let mut state = lock(&self.progress.state);
         if let Append::Idle { last } = self.step {
             state.last = last;
+            self.heartbeat.reached(last);
         }
         state.bytes += group.len() as u64;
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{LogError, LogStore, Object, WriterStamp, WriterState};
+use super::{LogError, LogStore, Object, Position, WriterStamp, WriterState};
 use cloakroom_core::lock::lock;
 use cloakroom_core::text::chain;
 
@@ -16,7 +16,7 @@ use cloakroom_core::text::chain;
 pub enum WriterEnd {
     /// Another server has claimed a later epoch.
     #[error(
-        "another server has taken over this bucket, so this one acknowledges and deletes nothing more: only one may run at a time"
+        "another server has taken over this prefix, so this one acknowledges and deletes nothing more: only one may run at a time"
     )]
     Superseded,
     /// The ledger could not take over what the log has.
@@ -33,7 +33,8 @@ pub struct Heartbeat {
     claimed: WriterStamp,
     /// The stamp that this server wrote last. Held while it is replaced.
     stamp: tokio::sync::Mutex<WriterStamp>,
-    state: Mutex<WriterState>,
+    /// What the next stamp says.
+    says: Mutex<(Position, WriterState)>,
     /// Whether the reserve of the bucket was freed, and is not there again.
     is_short_of_room: AtomicBool,
     /// Whether the last beat failed.
@@ -54,7 +55,7 @@ impl Heartbeat {
             store,
             claimed,
             stamp: claimed.into(),
-            state: Mutex::new(claimed.state),
+            says: Mutex::new((claimed.reached, claimed.state)),
             is_short_of_room: AtomicBool::new(false),
             fails: AtomicBool::new(false),
             over: CancellationToken::new(),
@@ -88,7 +89,12 @@ impl Heartbeat {
 
     /// What the beats say from now on.
     pub fn say(&self, state: WriterState) {
-        *lock(&self.state) = state;
+        lock(&self.says).1 = state;
+    }
+
+    /// Where the log is, as the beats say it from now on.
+    pub(super) fn reached(&self, place: Position) {
+        lock(&self.says).0 = place;
     }
 
     /// Frees some room of a full bucket. Returns `false` if there was none to free.
@@ -136,8 +142,8 @@ impl Heartbeat {
     /// Replaces the stamp by the next one. If another one is there, its epoch says whose it is: an answer may have been lost.
     pub async fn beat(&self) -> Result<(), LogError> {
         let mut stamp = self.stamp.lock().await;
-        let state = *lock(&self.state);
-        let next = stamp.next(state);
+        let (reached, state) = *lock(&self.says);
+        let next = stamp.next(reached, state);
         if self.store.replace_stamp(Some(*stamp), next).await? {
             *stamp = next;
             return Ok(());

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rand::{Rng, RngExt as _};
 
+use super::Position;
 use crate::stamp::{Installation, Stamp};
 
 /// The form of stamp, log and copies that this version writes, and the newest one that it knows.
@@ -23,6 +24,9 @@ pub struct WriterStamp {
     pub writer: u64,
     /// How often the server has replaced the stamp in this epoch.
     pub beat: u64,
+    /// A place that the log has reached, so that a start notices if what leads there is missing. Nothing is there at the number 0 of
+    /// the epoch 0.
+    pub reached: Position,
     /// What the server says of itself.
     pub state: WriterState,
 }
@@ -70,7 +74,8 @@ impl WriterStamp {
             seen.map_or((installation, 1), |seen| (seen.installation, seen.epoch.saturating_add(1)));
         let is_first = seen.is_none_or(|seen| seen.state == WriterState::Begins);
         let state = if is_first { WriterState::Begins } else { WriterState::Serves };
-        Self { installation, epoch, writer: random.random(), beat: 0, state }
+        let reached = seen.map_or(Position::start(0), |seen| seen.reached);
+        Self { installation, epoch, writer: random.random(), beat: 0, reached, state }
     }
 
     /// Whether both are of one server.
@@ -80,8 +85,8 @@ impl WriterStamp {
 
     /// The next stamp of the same server.
     #[must_use]
-    pub fn next(self, state: WriterState) -> Self {
-        Self { beat: self.beat.saturating_add(1), state, ..self }
+    pub fn next(self, reached: Position, state: WriterState) -> Self {
+        Self { beat: self.beat.saturating_add(1), reached, state, ..self }
     }
 }
 
@@ -98,11 +103,11 @@ impl WriterState {
     }
 }
 
-/// One line: `form-1 INSTALLATION EPOCH WRITER BEAT STATE`.
+/// One line: `form-1 INSTALLATION EPOCH WRITER BEAT REACHED STATE`.
 impl fmt::Display for WriterStamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { installation, epoch, writer, beat, state } = self;
-        write!(f, "form-{FORM} {installation} {epoch} {writer} {beat} {}", state.as_str())
+        let Self { installation, epoch, writer, beat, reached, state } = self;
+        write!(f, "form-{FORM} {installation} {epoch} {writer} {beat} {reached} {}", state.as_str())
     }
 }
 
@@ -122,7 +127,7 @@ impl FromStr for WriterStamp {
             _ => return Err(ForeignStamp::Unreadable),
         }
         let words: Vec<&str> = words.collect();
-        let [installation, epoch, writer, beat, state] = words[..] else {
+        let [installation, epoch, writer, beat, reached, state] = words[..] else {
             return Err(ForeignStamp::Unreadable);
         };
         let number = |text: &str| text.parse().map_err(|_| ForeignStamp::Unreadable);
@@ -131,6 +136,7 @@ impl FromStr for WriterStamp {
             epoch: number(epoch)?,
             writer: number(writer)?,
             beat: number(beat)?,
+            reached: reached.parse().map_err(|_| ForeignStamp::Unreadable)?,
             state: WriterState::ALL
                 .into_iter()
                 .find(|known| known.as_str() == state)
@@ -175,7 +181,15 @@ mod tests {
     use super::*;
 
     fn stamp(epoch: u64, beat: u64, state: WriterState) -> WriterStamp {
-        WriterStamp { installation: "00000000000000ab".parse().unwrap(), epoch, writer: 9, beat, state }
+        let reached = Position { epoch, number: 5 };
+        WriterStamp {
+            installation: "00000000000000ab".parse().unwrap(),
+            epoch,
+            writer: 9,
+            beat,
+            reached,
+            state,
+        }
     }
 
     #[test]
@@ -187,7 +201,7 @@ mod tests {
                 assert_eq!(format!("{stamp}\n").parse(), Ok(stamp), "a file ends with a line");
             }
         }
-        assert_eq!(stamp(3, 7, WriterState::Serves).to_string(), "form-1 00000000000000ab 3 9 7 serves");
+        assert_eq!(stamp(3, 7, WriterState::Serves).to_string(), "form-1 00000000000000ab 3 9 7 3-5 serves");
     }
 
     #[test]
@@ -197,16 +211,18 @@ mod tests {
             ("form-2 anything", ForeignStamp::Newer(2)),
             ("form-17", ForeignStamp::Newer(17)),
             ("", ForeignStamp::Unreadable),
-            ("form-0 00000000000000ab 3 9 7 serves", ForeignStamp::Unreadable),
-            ("form-1 00000000000000ab 3 9 7", ForeignStamp::Unreadable),
-            ("form-1 00000000000000ab 3 9 7 serves more", ForeignStamp::Unreadable),
-            ("form-1 00000000000000ab 3 9 -7 serves", ForeignStamp::Unreadable),
-            ("form-1 00000000000000ab 3 9 7 sleeps", ForeignStamp::Unreadable),
-            ("form-1 ab 3 9 7 serves", ForeignStamp::Unreadable),
-            ("form-1 00000000000000ab +3 9 7 serves", ForeignStamp::Unreadable),
-            ("form-1 00000000000000ab 3 09 7 serves", ForeignStamp::Unreadable),
-            ("form-01 00000000000000ab 3 9 7 serves", ForeignStamp::Unreadable),
-            ("form-1 00000000000000ab 3 9 7 serves\u{a0}", ForeignStamp::Unreadable),
+            ("form-0 00000000000000ab 3 9 7 3-5 serves", ForeignStamp::Unreadable),
+            ("form-1 00000000000000ab 3 9 7 serves", ForeignStamp::Unreadable),
+            ("form-1 00000000000000ab 3 9 7 3-5", ForeignStamp::Unreadable),
+            ("form-1 00000000000000ab 3 9 7 3-5 serves more", ForeignStamp::Unreadable),
+            ("form-1 00000000000000ab 3 9 -7 3-5 serves", ForeignStamp::Unreadable),
+            ("form-1 00000000000000ab 3 9 7 3-5 sleeps", ForeignStamp::Unreadable),
+            ("form-1 00000000000000ab 3 9 7 3-05 serves", ForeignStamp::Unreadable),
+            ("form-1 ab 3 9 7 3-5 serves", ForeignStamp::Unreadable),
+            ("form-1 00000000000000ab +3 9 7 3-5 serves", ForeignStamp::Unreadable),
+            ("form-1 00000000000000ab 3 09 7 3-5 serves", ForeignStamp::Unreadable),
+            ("form-01 00000000000000ab 3 9 7 3-5 serves", ForeignStamp::Unreadable),
+            ("form-1 00000000000000ab 3 9 7 3-5 serves\u{a0}", ForeignStamp::Unreadable),
         ] {
             assert_eq!(text.parse::<WriterStamp>(), Err(expected), "{text:?}");
         }
@@ -221,12 +237,17 @@ mod tests {
             (first.installation, first.epoch, first.beat, first.state),
             (other, 1, 0, WriterState::Begins)
         );
+        assert_eq!(first.reached, Position::start(0));
         let before = stamp(4, 9, WriterState::Stopped);
         let claimed = claim(Some(before));
-        assert_eq!(claimed, WriterStamp { writer: claimed.writer, ..stamp(5, 0, WriterState::Serves) });
+        assert_eq!(
+            claimed,
+            WriterStamp { epoch: 5, writer: claimed.writer, beat: 0, state: WriterState::Serves, ..before }
+        );
         assert!(!claimed.is_of_writer_of(&claim(Some(before))), "another one claims the same epoch");
-        let next = claimed.next(WriterState::Yields);
-        assert!(next.is_of_writer_of(&claimed) && (next.beat, next.state) == (1, WriterState::Yields));
+        let next = claimed.next(Position::start(5), WriterState::Yields);
+        assert!(next.is_of_writer_of(&claimed));
+        assert_eq!((next.beat, next.reached, next.state), (1, Position::start(5), WriterState::Yields));
     }
 
     #[test]
@@ -234,7 +255,10 @@ mod tests {
         let claim =
             |seen| WriterStamp::claim(seen, stamp(1, 0, WriterState::Begins).installation, &mut rand::rng());
         assert_eq!(claim(Some(claim(None))).state, WriterState::Begins);
-        assert_eq!(claim(Some(claim(None).next(WriterState::Serves))).state, WriterState::Serves);
+        assert_eq!(
+            claim(Some(claim(None).next(Position::start(1), WriterState::Serves))).state,
+            WriterState::Serves
+        );
     }
 
     #[test]

@@ -10,6 +10,7 @@ use super::{DamagedGroup, ForeignStamp, Group, Position, WriterStamp};
 use crate::ledger::{LedgerError, WrongForm};
 use crate::stamp::Installation;
 use crate::store::StoreError;
+use cloakroom_core::text::chain;
 
 /// A bucket that has the ledger of its bundles. All objects but the stamp are written once, and always with the same bytes.
 #[async_trait]
@@ -138,11 +139,54 @@ pub enum LogError {
         /// The last place that was read.
         end: Position,
     },
+    /// The stamp is from before the ledger.
+    #[error(
+        "{place} names the epoch {epoch}, and the ledger beside it has reached {latest}, so somebody has put an earlier stamp back: \
+         if no other server uses this prefix, start the server anew with --take-over, which makes a new one"
+    )]
+    EarlierStamp {
+        /// The stamp.
+        place: String,
+        /// The epoch that it names.
+        epoch: u64,
+        /// The last place that has an object.
+        latest: Position,
+    },
+    /// The log ends before the place that it had reached.
+    #[error(
+        "the log of the ledger ends at {end}, and had reached {reached}, as {stamp} says, so objects of it are missing: put them \
+         back from a backup, or go back to a copy of the ledger with --restore-ledger"
+    )]
+    Shortened {
+        /// The stamp.
+        stamp: String,
+        /// The place that it names.
+        reached: Position,
+        /// The last place that was read.
+        end: Position,
+    },
     /// There is no copy, although there was a ledger.
     #[error(
-        "the bucket has no copy of its ledger any more, and had one: put the objects below ledger/ and log/ back"
+        "there is no copy of the ledger of {0} any more: put the objects below ledger/ and log/ beside it back from a backup, or \
+         begin anew with another prefix"
     )]
-    NoCopy,
+    NoCopy(String),
+    /// The stamp and a copy are of different prefixes.
+    #[error(
+        "{stamp} names the installation {expected}, and {copy} is of {found}: one of them was copied from another prefix, so put \
+         back what was there. If it is the stamp, and no other server uses this prefix, remove it, and start the server with \
+         --take-over, which makes a new one"
+    )]
+    OtherInstallation {
+        /// The copy.
+        copy: String,
+        /// Its installation.
+        found: Installation,
+        /// The stamp.
+        stamp: String,
+        /// The installation that it names.
+        expected: Installation,
+    },
     /// A group is not whole.
     #[error("{place} cannot be used, because {damage}: {PUT_IT_BACK}")]
     Damaged {
@@ -167,13 +211,12 @@ pub enum LogError {
     #[error("{0} is missing, and the next one is there: {PUT_IT_BACK}")]
     Gap(String),
     /// A copy is not whole.
-    #[error("{place} cannot be used ({PUT_IT_BACK})")]
+    #[error("{place} cannot be used, because {why}: {PUT_IT_BACK}")]
     DamagedCopy {
         /// The object.
         place: String,
         /// What is wrong with it.
-        #[source]
-        source: LedgerError,
+        why: String,
     },
     /// There is no copy of that name.
     #[error("there is no copy {wanted} of the ledger: there are {}", listed(.there))]
@@ -184,13 +227,12 @@ pub enum LogError {
         there: Vec<KeptCopy>,
     },
     /// A copy cannot take the place of the ledger.
-    #[error("{place} cannot be put back, and nothing was changed")]
+    #[error("{place} cannot be used, because {why}; nothing was changed")]
     UnfitCopy {
         /// The copy.
         place: String,
         /// What is wrong with it.
-        #[source]
-        source: LedgerError,
+        why: String,
     },
     /// The file that is made from the log cannot be written.
     #[error("the ledger cannot be made from the log")]
@@ -200,11 +242,22 @@ pub enum LogError {
 impl LogError {
     /// The failure of a file that is the copy at `place`.
     pub(super) fn of_copy(place: String, source: LedgerError) -> Self {
-        match source {
-            LedgerError::WrongForm { form: WrongForm::NoDatabase, .. } => Self::DamagedCopy { place, source },
-            LedgerError::WrongForm { .. } | LedgerError::Full => Self::Ledger(source),
-            source => Self::DamagedCopy { place, source },
+        match damage(&source) {
+            Some(why) => Self::DamagedCopy { place, why },
+            None => Self::of_wanted_copy(place, source),
         }
+    }
+
+    /// The failure of a file that is the copy at `place`, which an admin wants back.
+    pub(super) fn of_wanted_copy(place: String, source: LedgerError) -> Self {
+        let why = damage(&source).or_else(|| match &source {
+            LedgerError::WrongForm { form, .. } => Some(format!("it {form}")),
+            LedgerError::OtherInstallation { found, expected, .. } => {
+                Some(format!("it is of the installation {found}, and not of {expected}"))
+            }
+            _ => None,
+        });
+        why.map_or(Self::Ledger(source), |why| Self::UnfitCopy { place, why })
     }
 
     /// Whether the bucket has answered, and a ledger cannot be made of what is there.
@@ -214,6 +267,8 @@ impl LogError {
             | Self::Misplaced { .. }
             | Self::Gap(_)
             | Self::Beyond { .. }
+            | Self::Shortened { .. }
+            | Self::OtherInstallation { .. }
             | Self::DamagedCopy { .. } => true,
             Self::Ledger(error) => matches!(
                 error,
@@ -226,6 +281,20 @@ impl LogError {
     /// Whether the bucket has no room.
     pub fn is_full(&self) -> bool {
         matches!(self, Self::Store(StoreError::Full { .. }))
+    }
+}
+
+/// How a copy is damaged, without the name of its file, and without the advice for a ledger on a disk.
+fn damage(error: &LedgerError) -> Option<String> {
+    match error {
+        LedgerError::WrongForm { form: WrongForm::NoDatabase, .. } => {
+            Some("it is no database, or its beginning is damaged".to_owned())
+        }
+        LedgerError::Open { source, .. }
+        | LedgerError::Migrate { source, .. }
+        | LedgerError::Database(source) => Some(format!("it is damaged ({})", chain(&**source))),
+        LedgerError::Unreadable(row) => Some(format!("it is damaged ({})", chain(row))),
+        _ => None,
     }
 }
 

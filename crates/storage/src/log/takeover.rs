@@ -72,31 +72,44 @@ impl Starting<'_> {
     /// does not disturb them.
     pub async fn read_only(&self) -> Result<(), LogError> {
         let stamp = self.wait().await?;
-        let Some(copy) = self.newest(u64::MAX).await? else { return Err(LogError::NoCopy) };
+        let mut end = self.newest(u64::MAX).await?.ok_or_else(|| self.no_copy())?;
         let installation = stamp.map_or(self.installation, |stamp| stamp.installation);
-        let mut log = Reading::behind(copy, installation, &*self.store);
+        self.check_installation(end, installation).await?;
+        let mut log = Reading::behind(end, installation, &*self.store);
         while let Some(group) = log.next().await? {
             self.file.apply(group).await?;
+            end = end.next();
         }
+        self.check_end(end, stamp.map_or(end, |stamp| stamp.reached))?;
         Ok(self.file.finish(installation).await?)
     }
 
     /// Takes over, unless another server is faster.
     async fn attempt(&self) -> Result<Option<Started>, LogError> {
         let seen = self.wait().await?;
-        let before = if seen.is_some() { seen } else { self.lost_stamp().await? };
+        let before = match self.latest().await? {
+            Some(latest) if seen.is_none_or(|seen| seen.epoch < latest.epoch) => {
+                // Another server may have claimed an epoch since then.
+                if self.store.stamp().await? != seen {
+                    return Ok(None);
+                }
+                Some(self.lost_stamp(seen, latest).await?)
+            }
+            _ => seen,
+        };
         let claimed = WriterStamp::claim(before, self.installation, &mut rand::rng());
         if !self.store.replace_stamp(seen, claimed).await? {
             return Ok(None);
         }
         let heartbeat = Heartbeat::begin(Arc::clone(&self.store), claimed, self.timing.beat);
-        let mut is_confirmed = self.take(claimed).await;
+        let mut last = None;
+        let mut is_confirmed = self.take(claimed, &mut last).await;
         if let (Err(error), Some(wanted)) = (&is_confirmed, self.restore)
             && error.is_about_content()
-            && !self.newest_is_restored_from(wanted).await?
+            && !self.is_restored_from(wanted, last).await
         {
-            tracing::error!(error = %chain(error), "the ledger cannot be read, so it cannot be kept as a copy");
-            is_confirmed = self.begin_with(wanted, claimed).await;
+            tracing::error!(error = %chain(error), "the ledger cannot be read to its end: what was read stays as a copy");
+            is_confirmed = self.begin_with(wanted, last, claimed).await;
         }
         // So that the next start need not wait. One that was to make the first ledger has made none.
         if is_confirmed.is_err() && claimed.state != WriterState::Begins {
@@ -106,42 +119,80 @@ impl Starting<'_> {
         if !is_confirmed? {
             return Ok(None);
         }
-        heartbeat.0.say(WriterState::Serves);
         let (start, installation) = (Position::start(claimed.epoch), claimed.installation);
+        heartbeat.0.reached(start);
+        heartbeat.0.say(WriterState::Serves);
         Ok(Some(Started { start, installation, heartbeat }))
     }
 
-    /// A stamp to go on from where there is none; `None` if the bucket has no ledger. Only an admin who takes over at once can know
-    /// that no other server waits for the stamp.
-    async fn lost_stamp(&self) -> Result<Option<WriterStamp>, LogError> {
+    /// The last place that has an object; `None` if the bucket has no ledger.
+    async fn latest(&self) -> Result<Option<Position>, LogError> {
         let copies = self.store.copies().await?.into_iter().map(|copy| copy.at);
-        let Some(last) = copies.chain(self.store.groups().await?).max() else { return Ok(None) };
-        if !self.timing.patience.is_zero() {
-            return Err(LogError::NoStamp(self.store.shown(Object::Stamp)));
-        }
-        self.newest(u64::MAX).await?.ok_or(LogError::NoCopy)?;
-        let installation = self.file.installation().await?.unwrap_or(self.installation);
-        let epoch = last.epoch.saturating_add(UNSEEN_EPOCHS);
-        tracing::warn!(epoch, "{} was missing: a new one is made", self.store.shown(Object::Stamp));
-        Ok(Some(WriterStamp { installation, epoch, writer: 0, beat: 0, state: WriterState::Stopped }))
+        Ok(copies.chain(self.store.groups().await?).max())
     }
 
-    /// Makes the ledger of a claimed epoch. Returns `false` if another server has claimed a later one.
-    async fn take(&self, claimed: WriterStamp) -> Result<bool, LogError> {
-        let (mut step, mut last) = (Takeover::Find { epoch: claimed.epoch }, None);
+    /// A stamp to go on from in place of `seen`, which is missing, or earlier than the ledger. Only an admin who takes over at once can
+    /// know that no other server waits for the stamp.
+    async fn lost_stamp(&self, seen: Option<WriterStamp>, latest: Position) -> Result<WriterStamp, LogError> {
+        let place = self.store.shown(Object::Stamp);
+        if !self.timing.patience.is_zero() {
+            return Err(match seen {
+                None => LogError::NoStamp(place),
+                Some(stamp) => LogError::EarlierStamp { place, epoch: stamp.epoch, latest },
+            });
+        }
+        self.newest(u64::MAX).await?.ok_or_else(|| self.no_copy())?;
+        let installation = self.file.installation().await?.unwrap_or(self.installation);
+        let epoch = latest.epoch.saturating_add(UNSEEN_EPOCHS);
+        tracing::warn!(epoch, "{place} was missing, or an earlier one: a new one is made");
+        let (writer, beat, state) = (0, 0, WriterState::Stopped);
+        Ok(WriterStamp { installation, epoch, writer, beat, reached: Position::start(0), state })
+    }
+
+    fn no_copy(&self) -> LogError {
+        LogError::NoCopy(self.store.shown(Object::Stamp))
+    }
+
+    /// Refuses a copy of another installation than that of the stamp.
+    async fn check_installation(&self, copy: Position, expected: Installation) -> Result<(), LogError> {
+        match self.file.installation().await? {
+            Some(found) if found != expected => Err(LogError::OtherInstallation {
+                copy: self.store.shown(Object::Copy(copy)),
+                found,
+                stamp: self.store.shown(Object::Stamp),
+                expected,
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses a log that ends before the place that it had `reached`.
+    fn check_end(&self, end: Position, reached: Position) -> Result<(), LogError> {
+        let stamp = || self.store.shown(Object::Stamp);
+        if end < reached { Err(LogError::Shortened { stamp: stamp(), reached, end }) } else { Ok(()) }
+    }
+
+    /// Makes the ledger of a claimed epoch. Returns `false` if another server has claimed a later one. `last` is the last place that
+    /// the file has.
+    async fn take(&self, claimed: WriterStamp, last: &mut Option<Position>) -> Result<bool, LogError> {
+        let mut step = Takeover::Find { epoch: claimed.epoch };
         let mut log = None;
         loop {
             let answer = match step {
                 Takeover::Look | Takeover::Claim { .. } | Takeover::Lost => return Ok(false),
                 Takeover::Find { epoch } => {
-                    last = self.newest(epoch).await?;
+                    *last = None;
+                    *last = self.newest(epoch).await?;
                     // A prefix with a log has had a ledger, even if its first server never renewed its stamp.
                     let is_first = claimed.state == WriterState::Begins;
                     if last.is_none() && !(is_first && self.store.groups().await?.is_empty()) {
-                        return Err(LogError::NoCopy);
+                        return Err(self.no_copy());
+                    }
+                    if let Some(copy) = *last {
+                        self.check_installation(copy, claimed.installation).await?;
                     }
                     log = last.map(|copy| Reading::behind(copy, claimed.installation, &*self.store));
-                    Answer::Newest(last)
+                    Answer::Newest(*last)
                 }
                 Takeover::Read { next, .. } => {
                     let group = match &mut log {
@@ -151,19 +202,20 @@ impl Starting<'_> {
                     let is_there = group.is_some();
                     if let Some(group) = group {
                         self.file.apply(group).await?;
-                        last = Some(next);
-                    } else if let Some(end) = last
-                        && !self.is_end(end, claimed.epoch).await?
-                    {
-                        step = Takeover::Find { epoch: claimed.epoch };
-                        continue;
+                        *last = Some(next);
+                    } else if let Some(end) = *last {
+                        if !self.is_end(end, claimed.epoch).await? {
+                            step = Takeover::Find { epoch: claimed.epoch };
+                            continue;
+                        }
+                        self.check_end(end, claimed.reached)?;
                     }
                     Answer::Group(is_there)
                 }
                 Takeover::Write { epoch } => {
                     self.file.finish(claimed.installation).await?;
                     if let Some(wanted) = self.restore {
-                        self.restore(wanted, last, claimed.installation).await?;
+                        self.restore(wanted, *last, claimed.installation).await?;
                     }
                     self.store.write_copy(Position::start(epoch), self.file.path()).await?;
                     Answer::Done
@@ -197,17 +249,22 @@ impl Starting<'_> {
         }
     }
 
-    /// Whether the ledger was put back from this copy already: then what is wrong came later, and an admin decides anew.
-    async fn newest_is_restored_from(&self, wanted: Position) -> Result<bool, LogError> {
-        let restored = match self.newest(u64::MAX).await {
-            Ok(Some(_)) => self.file.restored().await.ok().flatten(),
-            _ => None,
-        };
-        Ok(restored == Some(wanted))
+    /// Whether the ledger was put back from this copy already: then what is wrong came later, and an admin decides anew. The file has
+    /// all groups up to `last`.
+    async fn is_restored_from(&self, wanted: Position, last: Option<Position>) -> bool {
+        last.is_some() && self.file.restored().await.ok().flatten() == Some(wanted)
     }
 
     /// Begins the epoch with a copy, although the log behind it cannot be read.
-    async fn begin_with(&self, wanted: Position, claimed: WriterStamp) -> Result<bool, LogError> {
+    async fn begin_with(
+        &self,
+        wanted: Position,
+        last: Option<Position>,
+        claimed: WriterStamp,
+    ) -> Result<bool, LogError> {
+        if last.is_some() && self.file.finish(claimed.installation).await.is_ok() {
+            self.keep_before(wanted, last).await?;
+        }
         self.file.clear().await?;
         self.put_back(wanted, claimed.installation).await?;
         self.store.write_copy(Position::start(claimed.epoch), self.file.path()).await?;
@@ -225,12 +282,18 @@ impl Starting<'_> {
             tracing::info!(copy = %wanted, "the ledger was put back from this copy already, and has gone on since then");
             return Ok(());
         }
+        self.keep_before(wanted, last).await?;
+        self.put_back(wanted, installation).await
+    }
+
+    /// Keeps the ledger, which has all groups up to `last`, before a copy takes its place.
+    async fn keep_before(&self, wanted: Position, last: Option<Position>) -> Result<(), LogError> {
         let there = self.store.copies().await?;
         let is_missing = |at| there.iter().all(|copy| copy.at != at);
         if let Some(last) = last.filter(|last| is_missing(*last) && !is_missing(wanted)) {
             self.store.write_copy(last, self.file.path()).await?;
         }
-        self.put_back(wanted, installation).await
+        Ok(())
     }
 
     async fn put_back(&self, wanted: Position, installation: Installation) -> Result<(), LogError> {
@@ -241,7 +304,7 @@ impl Starting<'_> {
         let mut part = self.file.path().to_owned();
         part.as_mut_os_string().push("-copy");
         self.store.read_copy(wanted, &part).await?;
-        let unfit = |source| LogError::UnfitCopy { place: self.store.shown(Object::Copy(wanted)), source };
+        let unfit = |source| LogError::of_wanted_copy(self.store.shown(Object::Copy(wanted)), source);
         self.file.put_back(&part, wanted).await.map_err(unfit)?;
         self.file.finish(installation).await.map_err(unfit)?;
         tracing::warn!(copy = %wanted, "the ledger was put back from a copy in the bucket");

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use cloakroom_core::resource::{BlobKey, ResourceId};
 use cloakroom_storage::ledger::{Fact, Ledger as _, LedgerError, Stray};
-use cloakroom_storage::log::{Group, Position, WriterEnd, WriterState};
+use cloakroom_storage::log::{Group, Position, Timing, WriterEnd, WriterState};
 use cloakroom_suites::ledger::rows::{AnyLedger, at, ready};
-use cloakroom_suites::ledgers::{Opened, opened};
+use cloakroom_suites::ledgers::{Opened, opened, took_over};
 use cloakroom_suites::memory_log::MemoryLog;
 use cloakroom_testing::wait::{BOUND, until_true};
 use futures_util::FutureExt as _;
@@ -101,4 +101,44 @@ async fn a_server_that_was_replaced_acknowledges_nothing_more() {
     second.ledger.write(cluster("two")).await.unwrap();
     first.ledger.close().await;
     assert!(group(&log, 3).is_none());
+}
+
+#[tokio::test]
+async fn a_copy_that_cannot_be_used_is_named_with_its_fault() {
+    let written = async || {
+        let log = Arc::new(MemoryLog::default());
+        let server = start(&log).await;
+        server.ledger.write(cluster("one")).await.unwrap();
+        let heartbeat = &server.started.heartbeat.0;
+        heartbeat.say(WriterState::Stopped);
+        heartbeat.beat().await.unwrap();
+        log
+    };
+    let (empty, cut, other) = (written().await, written().await, written().await);
+    let first = Position::start(1);
+    empty.objects().copies.insert(first, Vec::new());
+    let whole = cut.objects().copies[&first].clone();
+    cut.objects().copies.insert(first, whole[..whole.len() / 2].to_vec());
+    let installation = |log: &MemoryLog| log.objects().stamp.unwrap().installation;
+    let expected = format!(
+        "stamp names the installation {}, and ledger/1-0.db is of {}",
+        installation(&other),
+        installation(&cut)
+    );
+    other.objects().copies.insert(first, whole);
+    for (log, says) in [
+        (
+            &empty,
+            "ledger/1-0.db cannot be used, because it is no database, or its beginning is damaged: put it",
+        ),
+        (&cut, "ledger/1-0.db cannot be used, because it is damaged (error returned from database"),
+        (&other, &*expected),
+    ] {
+        let timing = Timing { patience: BOUND, look: BOUND, beat: BOUND };
+        for restore in [None, Some(first)] {
+            let refused = took_over(Arc::clone(log) as _, timing, restore).await.err().unwrap().to_string();
+            assert!(refused.starts_with(says) || restore.is_some(), "{refused}");
+            assert!(!refused.contains("run.md") && !refused.contains("/tmp"), "{refused}");
+        }
+    }
 }
