@@ -31,6 +31,7 @@ use cloakroom_server::assembly::NotClosed;
 use cloakroom_server::descriptors::Allotment;
 use cloakroom_server::http::Edge;
 use cloakroom_server::shutdown::Shutdown;
+use cloakroom_storage::log::LogStore as _;
 pub(super) use cluster::Pod;
 use in_bucket::InBucket;
 use reload::Files;
@@ -61,6 +62,8 @@ pub async fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
         DataDirectory::check(&settings.data_dir).map_err(start::in_surroundings)?;
         if let Some(bucket) = &settings.bucket {
             bucket.store.probe().await?;
+            // It is read, and not used: a running server may have it.
+            bucket.store.stamp().await?;
         }
         if let Some(cluster) = &settings.cluster {
             cluster.credential().await.context("the API server cannot be asked about owners")?;

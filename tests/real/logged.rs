@@ -271,6 +271,15 @@ async fn a_lost_stamp_is_told_and_an_admin_goes_on_without_it(bucket: Bucket) {
     let (file, stamp) = (bucket.file("a.jar", 1000), bucket.gateway.objects().join("cloakroom/stamp"));
     let mut first = bucket.serve();
     let ticket = staged(&first, &file);
+    let written = std::fs::read_to_string(&stamp).unwrap();
+    std::fs::write(&stamp, written.replace("form-1", "form-2")).unwrap();
+    for flags in [&["--check"][..], &[]] {
+        let said = refused(beside(&bucket, "newer", flags));
+        assert!(
+            said.contains("/stamp: the prefix belongs to a newer cloakroom: its ledger has form 2"),
+            "{said}"
+        );
+    }
     std::fs::remove_file(stamp).unwrap();
     let is_told = || curl(&[&first.url("/readyz")]).contains("ready\nlog-stalled: ");
     until_true("the server says that its stamp is gone", is_told).await;

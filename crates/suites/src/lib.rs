@@ -19,7 +19,7 @@ use futures_util::future::LocalBoxFuture;
 use libtest_mimic::Trial;
 
 use ledgers::LEDGERS;
-use stores::{BUCKETS, CEPH, DISK, STORES};
+use stores::{BUCKETS, CEPH, DISK, FAULTY_BUCKETS, STORES};
 
 /// A rule of a port, on the data of one implementation.
 pub struct Rule<D: 'static> {
@@ -67,6 +67,7 @@ pub fn trials() -> Vec<Trial> {
         STORES.into_iter().chain([&CEPH]).flat_map(|store| store.implementation.trials(store::RULES));
     let ledgers = LEDGERS.into_iter().flat_map(|ledger| ledger.trials(ledger::RULES.into_iter().flatten()));
     let logs = BUCKETS.into_iter().flat_map(|store| store.implementation.trials(log::RULES));
+    let faulty = FAULTY_BUCKETS.iter().flat_map(|bucket| bucket.trials(log::RULES));
     let disks = DISK.implementation.trials(store::DISK_RULES);
-    stores.chain(disks).chain(ledgers).chain(logs).collect()
+    stores.chain(disks).chain(ledgers).chain(logs).chain(faulty).collect()
 }

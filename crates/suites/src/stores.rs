@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::fmt::{self, Debug, Formatter};
+use std::net::SocketAddr;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,6 +16,7 @@ use cloakroom_storage::log::LogStore;
 use cloakroom_storage::store::{BlobStore, LocalDisk as _, Storage};
 use cloakroom_testing::azurite::{self, Azurite};
 use cloakroom_testing::ceph::Ceph;
+use cloakroom_testing::front::{Front, Turn};
 use cloakroom_testing::google_storage::{self, GoogleStorage};
 use cloakroom_testing::hdfs::{self, Hdfs};
 use cloakroom_testing::needs::{missing, skip_unless_all};
@@ -27,20 +29,32 @@ use crate::memory::MemoryStore;
 pub const STORES: [&Store; 6] = [&S3, &AZURE, &GOOGLE, &HDFS, &DISK, &MEMORY];
 
 pub static S3: Store = Store {
-    implementation: Implementation { name: "s3", needs: S3Gateway::needs, create: || Box::pin(in_s3()) },
+    implementation: Implementation {
+        name: "s3",
+        needs: S3Gateway::needs,
+        create: || Box::pin(in_s3(Way::Straight)),
+    },
     has_handles: true,
     is_disk: false,
 };
 
 /// It speaks the protocol of S3, and takes longer for each call. So only the rules of the port are tried in it.
 pub static CEPH: Store = Store {
-    implementation: Implementation { name: "ceph", needs: Ceph::needs, create: || Box::pin(in_ceph()) },
+    implementation: Implementation {
+        name: "ceph",
+        needs: Ceph::needs,
+        create: || Box::pin(in_ceph(Way::Straight)),
+    },
     has_handles: true,
     is_disk: false,
 };
 
 pub static AZURE: Store = Store {
-    implementation: Implementation { name: "azure", needs: Azurite::needs, create: || Box::pin(in_azure()) },
+    implementation: Implementation {
+        name: "azure",
+        needs: Azurite::needs,
+        create: || Box::pin(in_azure(Way::Straight)),
+    },
     has_handles: false,
     is_disk: false,
 };
@@ -49,14 +63,18 @@ pub static GOOGLE: Store = Store {
     implementation: Implementation {
         name: "google",
         needs: GoogleStorage::needs,
-        create: || Box::pin(in_google()),
+        create: || Box::pin(in_google(Way::Straight)),
     },
     has_handles: true,
     is_disk: false,
 };
 
 pub static HDFS: Store = Store {
-    implementation: Implementation { name: "hdfs", needs: Hdfs::needs, create: || Box::pin(in_hdfs()) },
+    implementation: Implementation {
+        name: "hdfs",
+        needs: Hdfs::needs,
+        create: || Box::pin(in_hdfs(Way::Straight)),
+    },
     has_handles: false,
     is_disk: false,
 };
@@ -75,6 +93,57 @@ pub static MEMORY: Store = Store {
 
 /// The buckets.
 pub const BUCKETS: [&Store; 5] = [&S3, &CEPH, &AZURE, &GOOGLE, &HDFS];
+
+/// The same behind a proxy that loses, cuts and refuses.
+pub static FAULTY_BUCKETS: [Implementation<StoreData>; 5] = [
+    Implementation { name: "faulty-s3", needs: S3Gateway::needs, create: || Box::pin(in_s3(Way::Faulty)) },
+    Implementation { name: "faulty-ceph", needs: Ceph::needs, create: || Box::pin(in_ceph(Way::Faulty)) },
+    Implementation {
+        name: "faulty-azure",
+        needs: Azurite::needs,
+        create: || Box::pin(in_azure(Way::Faulty)),
+    },
+    Implementation {
+        name: "faulty-google",
+        needs: GoogleStorage::needs,
+        create: || Box::pin(in_google(Way::Faulty)),
+    },
+    Implementation { name: "faulty-hdfs", needs: Hdfs::needs, create: || Box::pin(in_hdfs(Way::Faulty)) },
+];
+
+/// The way to a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Straight,
+    Faulty,
+}
+
+impl Way {
+    /// Where the store at `address` is reached, and what must stay for that.
+    fn to(self, address: SocketAddr) -> (SocketAddr, Option<Front>) {
+        match self {
+            Self::Straight => (address, None),
+            Self::Faulty => {
+                let front = Front::before(address, faults());
+                (front.address(), Some(front))
+            }
+        }
+    }
+}
+
+/// Three of ten requests that change something: one loses its answer, one is refused for now, and one has its answer cut.
+fn faults() -> impl Fn(&str) -> Turn {
+    let changes = AtomicUsize::new(0);
+    move |line| {
+        let is_change = ["PUT ", "POST ", "DELETE "].iter().any(|method| line.starts_with(method));
+        match is_change.then(|| changes.fetch_add(1, Ordering::Relaxed) % 10) {
+            Some(0) => Turn::LoseAnswer,
+            Some(3) => Turn::Answer(503, "text/plain", ""),
+            Some(6) => Turn::Cut { after: 9 },
+            _ => Turn::Pass,
+        }
+    }
+}
 
 /// The stores that can be had on this machine. A message says which ones cannot.
 pub fn stores() -> impl Iterator<Item = &'static Store> {
@@ -118,6 +187,8 @@ pub struct StoreData {
     /// can be committed afterwards.
     pub has_uploads: bool,
     uncommitted: Arc<dyn Uncommitted>,
+    /// What loses, cuts and refuses requests on the way to the store.
+    pub faults: Option<Front>,
     /// What must stay as long as the store.
     _kept: Box<dyn Any>,
 }
@@ -145,21 +216,23 @@ impl Deref for StoreData {
 
 const KEYS: [(&str, &str); 2] = [("AWS_ACCESS_KEY_ID", ACCESS_KEY), ("AWS_SECRET_ACCESS_KEY", SECRET_KEY)];
 
-async fn in_s3() -> StoreData {
+async fn in_s3(way: Way) -> StoreData {
     let gateway = Arc::new(S3Gateway::start().await);
-    let options = BucketOptions { endpoint: Some(gateway.url()), ..BucketOptions::default() };
+    let (address, front) = way.to(gateway.address());
+    let options = BucketOptions { endpoint: Some(format!("http://{address}")), ..BucketOptions::default() };
     let store = in_a_bucket(&format!("s3://{TEAM}/some/prefix"), options, &KEYS);
-    in_store(store, true, gateway)
+    in_store(store, true, gateway, front)
 }
 
-async fn in_ceph() -> StoreData {
+async fn in_ceph(way: Way) -> StoreData {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let (ceph, number) = (Ceph::shared().await, NEXT.fetch_add(1, Ordering::Relaxed));
-    let options = BucketOptions { endpoint: Some(ceph.url()), ..BucketOptions::default() };
+    let (address, front) = way.to(ceph.address());
+    let options = BucketOptions { endpoint: Some(format!("http://{address}")), ..BucketOptions::default() };
     let prefix = format!("store-{number}");
     let store = in_a_bucket(&format!("s3://{TEAM}/{prefix}"), options, &KEYS);
     let uncommitted = Arc::new(PrefixOfCeph(ceph, format!("{prefix}%2F")));
-    in_store(store, true, uncommitted)
+    in_store(store, true, uncommitted, front)
 }
 
 /// The objects of one store of many in one bucket. The prefix is as in a query.
@@ -172,36 +245,39 @@ impl Uncommitted for PrefixOfCeph {
     }
 }
 
-async fn in_azure() -> StoreData {
+async fn in_azure(way: Way) -> StoreData {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let (azurite, number) = (Azurite::shared().await, NEXT.fetch_add(1, Ordering::Relaxed));
+    let (address, front) = way.to(azurite.address());
     let options = BucketOptions {
-        endpoint: Some(azurite.url()),
+        endpoint: Some(format!("http://{address}/{}", azurite::ACCOUNT)),
         account: Some(azurite::ACCOUNT.to_owned()),
         ..BucketOptions::default()
     };
     let location = format!("az://{}/store-{number}", azurite::CONTAINER);
     let store = in_a_bucket(&location, options, &[("AZURE_STORAGE_KEY", azurite::KEY)]);
-    in_store(store, false, Arc::new(LeftToTheStore))
+    in_store(store, false, Arc::new(LeftToTheStore), front)
 }
 
-async fn in_google() -> StoreData {
+async fn in_google(way: Way) -> StoreData {
     let storage = Arc::new(GoogleStorage::start().await);
     let variables = [("GOOGLE_APPLICATION_CREDENTIALS", storage.credentials())];
     let variables = variables.each_ref().map(|(name, path)| (*name, path.to_str().unwrap()));
-    let options = BucketOptions { endpoint: Some(storage.url()), ..BucketOptions::default() };
+    let (address, front) = way.to(storage.address());
+    let options = BucketOptions { endpoint: Some(format!("http://{address}")), ..BucketOptions::default() };
     let store = in_a_bucket(&format!("gs://{}/some/prefix", google_storage::BUCKET), options, &variables);
-    in_store(store, true, storage)
+    in_store(store, true, storage, front)
 }
 
-async fn in_hdfs() -> StoreData {
+async fn in_hdfs(way: Way) -> StoreData {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let (hdfs, number) = (Hdfs::shared(), NEXT.fetch_add(1, Ordering::Relaxed));
     let options = BucketOptions { user: Some(hdfs::USER.to_owned()), ..BucketOptions::default() };
     let folder = format!("{}/store-{number}", hdfs::TEAM);
-    let store = in_a_bucket(&format!("webhdfs://{}/{folder}", hdfs.namenode()), options, &[]);
+    let (namenode, front) = way.to(hdfs.namenode().parse().unwrap());
+    let store = in_a_bucket(&format!("webhdfs://{namenode}/{folder}"), options, &[]);
     let uncommitted = Arc::new(FolderOfHdfs(hdfs, format!("{folder}/incoming")));
-    in_store(store, true, uncommitted)
+    in_store(store, true, uncommitted, front)
 }
 
 /// Where the files of HDFS are that are not whole.
@@ -215,10 +291,15 @@ impl Uncommitted for FolderOfHdfs {
     }
 }
 
-fn in_store(store: Arc<BucketStore>, has_uploads: bool, uncommitted: Arc<dyn Uncommitted>) -> StoreData {
+fn in_store(
+    store: Arc<BucketStore>,
+    has_uploads: bool,
+    uncommitted: Arc<dyn Uncommitted>,
+    faults: Option<Front>,
+) -> StoreData {
     let log = Some(Arc::clone(&store) as _);
     let storage = Storage::elsewhere(store);
-    StoreData { storage, log, has_uploads, uncommitted, _kept: Box::new(()) }
+    StoreData { storage, log, has_uploads, uncommitted, faults, _kept: Box::new(()) }
 }
 
 fn in_a_bucket(location: &str, options: BucketOptions, variables: &[(&str, &str)]) -> Arc<BucketStore> {
@@ -269,6 +350,7 @@ async fn on_disk() -> StoreData {
         log: None,
         has_uploads: true,
         uncommitted: store,
+        faults: None,
         _kept: Box::new(folder),
     }
 }
@@ -283,7 +365,8 @@ impl Uncommitted for DiskStore {
 async fn in_memory() -> StoreData {
     let store = MemoryStore::default();
     let storage = Storage::elsewhere(Arc::new(store.clone()));
-    StoreData { storage, log: None, has_uploads: true, uncommitted: Arc::new(store), _kept: Box::new(()) }
+    let uncommitted = Arc::new(store);
+    StoreData { storage, log: None, has_uploads: true, uncommitted, faults: None, _kept: Box::new(()) }
 }
 
 #[async_trait(?Send)]

@@ -99,8 +99,12 @@ impl Front {
         Self { line }
     }
 
+    pub fn address(&self) -> SocketAddr {
+        self.line.address
+    }
+
     pub fn url(&self) -> String {
-        format!("http://{}", self.line.address)
+        format!("http://{}", self.address())
     }
 
     /// Waits until a connection is held.
