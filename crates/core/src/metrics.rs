@@ -128,6 +128,11 @@ impl Metrics {
         self.of().upload_bytes.inc_by(bytes);
     }
 
+    /// Counts bytes of a bundle that were copied from another one.
+    pub fn upload_copied(&self, bytes: u64) {
+        self.of().copied_bytes.inc_by(bytes);
+    }
+
     /// Begins to measure a download of `bytes`. It counts as broken if it is dropped before all of them are sent.
     pub fn download(&self, bytes: u64) -> DownloadMeasurement {
         DownloadMeasurement::begin(self.clone(), bytes)

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 
 use crate::cleaner::{Cleaner, Ended, Policy, Sweeper};
-use crate::http::{Admin, AppState, Edge, Settings, TokenFile};
+use crate::http::{Admin, AppState, Edge, Settings, Splices, TokenFile};
 use crate::owners::Owners;
 use cloakroom_core::clock::Clock;
 use cloakroom_core::metrics::Metrics;
@@ -98,6 +98,7 @@ impl Server {
             downloads,
             admin,
             settings: Arc::new(parts.settings),
+            splices: Splices::default(),
             metrics,
         });
         Ok(Self { staging, cleaner, sweeping })

@@ -108,7 +108,7 @@ impl BlobStore for MemoryStore {
         &self,
         key: BlobKey,
         size_bytes: u64,
-        range: Range<u64>,
+        ranges: Vec<Range<u64>>,
         _client: &Client,
     ) -> Result<BlobStream, StoreError> {
         let found = lock(&self.0).committed.get(&key).map(Committed::facts);
@@ -118,9 +118,12 @@ impl BlobStore for MemoryStore {
             return Err(missing(format!("it has {} bytes, and not {size_bytes}", found.size_bytes)));
         }
         let store = self.clone();
-        let pieces = stream::unfold(range.start, move |from| {
-            let to = range.end.min(from.saturating_add(PIECE_BYTES));
-            std::future::ready((from < range.end).then(|| (store.piece(key, from..to), to)))
+        let pieces = stream::iter(ranges).flat_map(move |range| {
+            let store = store.clone();
+            stream::unfold(range.start, move |from| {
+                let to = range.end.min(from.saturating_add(PIECE_BYTES));
+                std::future::ready((from < range.end).then(|| (store.piece(key, from..to), to)))
+            })
         });
         with_first_piece(pieces.boxed()).await
     }

@@ -44,7 +44,7 @@ pub(super) async fn read(bucket: &Arc<Bucket>, path: Path, file: &FilePath) -> R
     let create = move || OpenOptions::new().write(true).create_new(true).mode(0o600).open(to);
     let mut file = on_disk(create).await?;
     let mut pieces =
-        download::open(bucket, path, facts.size_bytes, 0..facts.size_bytes, &Client::Server).await?;
+        download::open(bucket, path, facts.size_bytes, vec![0..facts.size_bytes], &Client::Server).await?;
     while let Some(piece) = pieces.try_next().await? {
         file = on_disk(move || file.write_all(&piece).map(|()| file)).await?;
     }

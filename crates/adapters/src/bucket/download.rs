@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::vec;
 
 use bytes::Bytes;
 use cloakroom_core::client::Client;
@@ -28,8 +29,11 @@ struct Download {
     bucket: Arc<Bucket>,
     path: Path,
     size_bytes: u64,
-    /// The bytes that were not read yet.
+    /// The bytes that were not read yet of the present range.
     left: Range<u64>,
+    later: vec::IntoIter<Range<u64>>,
+    /// How many ranges were begun before the present one.
+    range: usize,
     /// The version of the object that the first answer was about.
     etag: Option<String>,
     /// The answer that is being read, while the reader pauses. The pool may take it back if others wait for its memory.
@@ -44,6 +48,8 @@ struct Download {
 
 /// An answer, as far as it was not passed on.
 struct Answer {
+    /// The number of the range that it is about.
+    range: usize,
     pieces: BoxStream<'static, object_store::Result<Bytes>>,
     /// What is left of the piece that was read last.
     rest: Bytes,
@@ -64,26 +70,30 @@ impl Answer {
     }
 }
 
-/// Opens `range` of a blob; see `BlobStore::open`.
+/// Opens `ranges` of a blob; see `BlobStore::open`.
 pub(super) async fn open(
     bucket: &Arc<Bucket>,
     path: Path,
     size_bytes: u64,
-    range: Range<u64>,
+    mut ranges: Vec<Range<u64>>,
     client: &Client,
 ) -> Result<BlobStream, StoreError> {
-    if range.is_empty() {
+    ranges.retain(|range| !range.is_empty());
+    let mut later = ranges.into_iter();
+    let Some(left) = later.next() else {
         let found = bucket.facts(&path).await?.map(|facts| facts.size_bytes);
         return match found {
             Some(found) if found == size_bytes => Ok(stream::empty().boxed()),
             found => Err(missing(bucket, &path, size_bytes, found)),
         };
-    }
+    };
     let download = Download {
         bucket: Arc::clone(bucket),
         path,
         size_bytes,
-        left: range,
+        left,
+        later,
+        range: 0,
         etag: None,
         answer: None,
         attempts: None,
@@ -125,7 +135,7 @@ fn missing(bucket: &Bucket, path: &Path, size_bytes: u64, found: Option<u64>) ->
 impl Download {
     /// The next piece, and the rest.
     async fn next(mut self) -> Result<Option<(Bytes, Self)>, StoreError> {
-        while !self.left.is_empty() {
+        while self.has_more() {
             let failure = match self.piece().await {
                 Ok(piece) => {
                     (self.attempts, self.has_begun) = (None, true);
@@ -147,15 +157,33 @@ impl Download {
         Ok(None)
     }
 
+    /// Begins the next range if this one is over. Returns `false` if there is none.
+    fn has_more(&mut self) -> bool {
+        if self.left.is_empty()
+            && let Some(next) = self.later.next()
+        {
+            (self.left, self.range) = (next, self.range + 1);
+        }
+        !self.left.is_empty()
+    }
+
+    /// What reading takes at most, so that a later range needs no more than an earlier one.
+    fn memory_bytes(&self) -> u64 {
+        let ranges = self.later.as_slice().iter().chain([&self.left]);
+        ranges.map(|range| range.end - range.start).max().unwrap_or(0).min(MEMORY_BYTES)
+    }
+
     /// The next piece of the answer, or of a new one. The time counts while the store is waited for, and not while the reader
     /// pauses.
     async fn piece(&mut self) -> Result<Bytes, NoPiece> {
-        let (mut answer, memory) = if let Some(going_on) = self.answer.take().and_then(Pause::end) {
-            going_on
-        } else {
-            let bytes = (self.left.end - self.left.start).min(MEMORY_BYTES);
-            let memory = self.bucket.pool_of(&self.client).take(&self.client, bytes).await;
-            (self.ask().await?, memory)
+        let (answer, memory) = self.answer.take().and_then(Pause::end).unzip();
+        let memory = match memory {
+            Some(memory) => memory,
+            None => self.bucket.pool_of(&self.client).take(&self.client, self.memory_bytes()).await,
+        };
+        let mut answer = match answer.filter(|answer| answer.range == self.range) {
+            Some(answer) => answer,
+            None => self.ask().await?,
         };
         let path = &self.path;
         let piece = match timeout(PATIENCE, answer.next()).await {
@@ -196,6 +224,6 @@ impl Download {
             return Err(bucket.no_answer(ACTION, path, "sent another version of the object").into());
         }
         self.etag = version.e_tag;
-        Ok(Answer { pieces: found.pieces, rest: Bytes::new() })
+        Ok(Answer { range: self.range, pieces: found.pieces, rest: Bytes::new() })
     }
 }

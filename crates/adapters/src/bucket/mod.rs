@@ -109,10 +109,10 @@ impl BlobStore for BucketStore {
         &self,
         key: BlobKey,
         size_bytes: u64,
-        range: Range<u64>,
+        ranges: Vec<Range<u64>>,
         client: &Client,
     ) -> Result<BlobStream, StoreError> {
-        download::open(&self.0, self.0.path(key), size_bytes, range, client).await
+        download::open(&self.0, self.0.path(key), size_bytes, ranges, client).await
     }
 
     async fn delete(&self, key: BlobKey) -> Result<(), StoreError> {

@@ -89,11 +89,11 @@ impl BlobStore for DiskStore {
         &self,
         key: BlobKey,
         size_bytes: u64,
-        range: Range<u64>,
+        ranges: Vec<Range<u64>>,
         _client: &Client,
     ) -> Result<BlobStream, StoreError> {
         let blob = DiskBlob::open(key, size_bytes, self.reading.clone()).await?;
-        with_first_piece(blob.read(range)).await
+        with_first_piece(blob.read(ranges)).await
     }
 
     async fn delete(&self, key: BlobKey) -> Result<(), StoreError> {

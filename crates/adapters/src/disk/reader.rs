@@ -135,14 +135,17 @@ impl DiskBlob {
         Ok(Self { reader: Arc::new(reader) })
     }
 
-    /// The bytes in `range`. Fewer of them are an error.
-    pub(super) fn read(self, range: Range<u64>) -> BlobStream {
+    /// The bytes in `ranges`. Fewer of them are an error.
+    pub(super) fn read(self, ranges: Vec<Range<u64>>) -> BlobStream {
         let Self { reader } = self;
         let open = Arc::clone(&reader);
-        let pieces = stream::unfold(range.start, move |from| {
-            let length = if open.others.count() <= FEW_READERS { LARGE_PIECE } else { SMALL_PIECE };
-            let to = range.end.min(from.saturating_add(length as u64));
-            std::future::ready((from < range.end).then_some((from..to, to)))
+        let pieces = stream::iter(ranges).flat_map(move |range| {
+            let open = Arc::clone(&open);
+            stream::unfold(range.start, move |from| {
+                let length = if open.others.count() <= FEW_READERS { LARGE_PIECE } else { SMALL_PIECE };
+                let to = range.end.min(from.saturating_add(length as u64));
+                std::future::ready((from < range.end).then_some((from..to, to)))
+            })
         });
         let read = move |piece| Arc::clone(&reader).read(piece).map_err(StoreError::from);
         pieces.map(read).buffered(PIECES_AHEAD).boxed()

@@ -24,7 +24,7 @@ async fn what_was_opened_stays_readable_when_it_is_deleted() {
     let (store, _folder) = &the_disk();
     let key = new_key();
     commit(store, key, &[Bytes::from_static(b"still here")]).await;
-    let opened = store.open(key, 10, 0..10, &Client::Server).await.unwrap();
+    let opened = store.open(key, 10, vec![0..10], &Client::Server).await.unwrap();
     store.delete(key).await.unwrap();
     assert!(!is_there(store, key).await);
     let pieces: Vec<Bytes> = opened.try_collect().await.unwrap();
@@ -57,14 +57,14 @@ async fn blobs_that_are_open_are_counted_up_to_their_limit() {
     for key in keys {
         commit(store, key, &[Bytes::from_static(b"jars")]).await;
     }
-    let one = store.open(keys[0], 4, 0..4, &Client::Server).await.unwrap();
-    let again = store.open(keys[0], 4, 1..4, &Client::Server).await.unwrap();
+    let one = store.open(keys[0], 4, vec![0..4], &Client::Server).await.unwrap();
+    let again = store.open(keys[0], 4, vec![1..4], &Client::Server).await.unwrap();
     assert_eq!(store.open_blobs(), Some((1, 2)), "one file for one blob");
-    let other = store.open(keys[1], 4, 0..4, &Client::Server).await.unwrap();
-    let refused = store.open(keys[2], 4, 0..4, &Client::Server).await;
+    let other = store.open(keys[1], 4, vec![0..4], &Client::Server).await.unwrap();
+    let refused = store.open(keys[2], 4, vec![0..4], &Client::Server).await;
     assert!(matches!(refused.err(), Some(StoreError::Throttled(_))));
     drop((one, again));
-    assert!(store.open(keys[2], 4, 0..4, &Client::Server).await.is_ok());
+    assert!(store.open(keys[2], 4, vec![0..4], &Client::Server).await.is_ok());
     drop(other);
 }
 
@@ -102,7 +102,10 @@ async fn a_pipe_or_a_link_in_the_place_of_a_blob_is_an_error_at_once() {
     assert!(made.success());
     std::os::unix::fs::symlink(file_of(folder, whole), file_of(folder, link)).unwrap();
     for key in [pipe, link] {
-        assert!(matches!(store.open(key, 5, 0..5, &Client::Server).await.err(), Some(StoreError::Fault(_))));
+        assert!(matches!(
+            store.open(key, 5, vec![0..5], &Client::Server).await.err(),
+            Some(StoreError::Fault(_))
+        ));
         assert!(is_there(store, whole).await);
     }
 }

@@ -44,7 +44,7 @@ async fn a_download_never_mixes_two_objects() {
     let behind = Behind::start(first(1, is_read, Turn::Hold { after: SIZE / 4 })).await;
     let (store, key, bytes) = (behind.store(), new_key(), noise(SIZE));
     upload(&store, key, None, &bytes).await.unwrap();
-    let mut pieces = store.open(key, SIZE as u64, 0..SIZE as u64, &Client::Server).await.unwrap();
+    let mut pieces = store.open(key, SIZE as u64, vec![0..SIZE as u64], &Client::Server).await.unwrap();
     behind.front.holds().await;
     store.delete(key).await.unwrap();
     upload(&store, key, None, &noise(SIZE + 1).slice(1..)).await.unwrap();
@@ -66,7 +66,7 @@ async fn a_reader_that_pauses_reads_on() {
     let behind = Behind::start(first(1, is_read, Turn::Hold { after: SIZE / 2 })).await;
     let (store, key, bytes) = (behind.store(), new_key(), noise(SIZE));
     upload(&store, key, None, &bytes).await.unwrap();
-    let mut pieces = store.open(key, SIZE as u64, 0..SIZE as u64, &Client::Server).await.unwrap();
+    let mut pieces = store.open(key, SIZE as u64, vec![0..SIZE as u64], &Client::Server).await.unwrap();
     let first = pieces.next().await.unwrap().unwrap();
     // The store gives the connection up while this reader pauses.
     behind.front.holds().await;
@@ -87,7 +87,7 @@ async fn slow_readers_of_one_client_keep_no_other_client_out() {
     let mut slow = Vec::new();
     // All of the memory.
     for client in [1; 48].into_iter().chain([2; 16]) {
-        let mut pieces = store.open(key, size, 0..size, &host(client)).await.unwrap();
+        let mut pieces = store.open(key, size, vec![0..size], &host(client)).await.unwrap();
         let first = pieces.next().await.unwrap().unwrap();
         assert!(
             first.len() <= 64 << 10,
@@ -98,7 +98,7 @@ async fn slow_readers_of_one_client_keep_no_other_client_out() {
     }
     // Its own memory does for one more, and for an upload.
     let pieces: Vec<Bytes> =
-        store.open(key, size, 0..size, &host(3)).await.unwrap().try_collect().await.unwrap();
+        store.open(key, size, vec![0..size], &host(3)).await.unwrap().try_collect().await.unwrap();
     assert!(pieces.concat() == bytes);
     let Begun { mut writer, .. } = store.begin(new_key(), Some(size), &host(3)).await.unwrap();
     writer.write(bytes.clone()).await.unwrap();

@@ -168,7 +168,7 @@ async fn upload(
 
 async fn download(store: &BucketStore, key: BlobKey, size_bytes: u64) -> Result<Vec<u8>, StoreError> {
     let pieces: Vec<Bytes> =
-        store.open(key, size_bytes, 0..size_bytes, &Client::Server).await?.try_collect().await?;
+        store.open(key, size_bytes, vec![0..size_bytes], &Client::Server).await?.try_collect().await?;
     Ok(pieces.concat())
 }
 

@@ -34,6 +34,7 @@ pub(super) struct Families {
     pub(super) uploads: Family<OutcomeLabel, Counter>,
     pub(super) upload_refusals: Family<ReasonLabel, Counter>,
     pub(super) upload_bytes: Counter,
+    pub(super) copied_bytes: Counter,
     pub(super) upload_duration: Histogram,
     pub(super) downloads: Family<OutcomeLabel, Counter>,
     pub(super) download_bytes: Counter,
@@ -78,6 +79,7 @@ impl Families {
             uploads: all.family("uploads", "Uploads that ended"),
             upload_refusals: all.family("upload_refusals", "Uploads that were refused"),
             upload_bytes: all.counter("upload_bytes", "Bytes of bundles that arrived"),
+            copied_bytes: all.counter("copied_bytes", "Bytes of bundles that were copied from other bundles"),
             upload_duration: all.histogram(
                 "upload_duration_seconds",
                 "Time from request to acknowledgement of stored bundles",

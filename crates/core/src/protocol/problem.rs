@@ -92,6 +92,8 @@ codes! {
     InvalidParameter => ("invalid-parameter", 400),
     /// A header is malformed.
     InvalidHeader => ("invalid-header", 400),
+    /// The recipe of a spliced bundle cannot be read, or does not hold together.
+    InvalidRecipe => ("invalid-recipe", 400),
     /// The bytes do not have the digest that was announced.
     DigestMismatch => ("digest-mismatch", 400),
     /// The body does not have the announced length, or it broke off.

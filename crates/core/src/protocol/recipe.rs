@@ -1,6 +1,8 @@
 //! The recipe of a spliced bundle: which of its bytes the client sends, and which ones the server takes from a bundle that it has.
 //! The ticket of that bundle, the *source*, is the right to read it.
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -137,6 +139,14 @@ impl RecipePart {
     pub fn length(self) -> u64 {
         match self {
             Self::Send(length) | Self::Copy([_, length]) => length,
+        }
+    }
+
+    /// The range of the source; `None` if it is sent.
+    pub fn copied(self) -> Option<Range<u64>> {
+        match self {
+            Self::Send(_) => None,
+            Self::Copy([first, length]) => Some(first..first.saturating_add(length)),
         }
     }
 }

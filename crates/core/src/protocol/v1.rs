@@ -44,6 +44,11 @@ pub fn metadata_path(id: impl fmt::Display) -> String {
     format!("{RESOURCES}/{id}/metadata")
 }
 
+/// The path at which bundles are staged that have parts of another one.
+pub fn spliced_path(source: impl fmt::Display) -> String {
+    format!("{RESOURCES}/{source}/spliced")
+}
+
 /// The credential that uploads need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UploadAuthKind {

@@ -10,6 +10,7 @@ use axum::http::{HeaderMap, Uri};
 
 use super::auth::UploadAuth;
 use super::proxies::TrustedProxies;
+use super::splices::Splices;
 use super::tokens::TokenFile;
 use crate::cleaner::{Cleaner, Downloads, Identity, Judge};
 use crate::owners::Owners;
@@ -83,6 +84,8 @@ pub struct AppState {
     pub admin: Option<Arc<Admin>>,
     /// The settings of the HTTP server.
     pub settings: Arc<Settings>,
+    /// What bounds the copying of bundles.
+    pub splices: Splices,
     /// Where requests and transfers are counted.
     pub metrics: Metrics,
 }

@@ -166,7 +166,10 @@ async fn bundles_are_bytes_and_nothing_is_an_array_of_integers() {
             _ => {}
         }
     }
-    let document = document(&TestApp::start().await).await;
+    let mut document = document(&TestApp::start().await).await;
+    // A range of a source is a pair of numbers.
+    let ranges = document["components"]["schemas"]["RecipePart"].take();
+    assert!(ranges.to_string().contains("its first byte, and its length"), "{ranges}");
     check(&document);
     let bytes = serde_json::json!({"type": "string", "format": "binary"});
     let mut bodies = Vec::new();
@@ -190,8 +193,8 @@ async fn bundles_are_bytes_and_nothing_is_an_array_of_integers() {
             }
         }
     }
-    // Five uploads in v1 and two in v0, and in both a download that is whole or a part.
-    assert_eq!(bodies.len(), 5 + 2 + 2 * 2, "{bodies:?}");
+    // Six uploads in v1 and two in v0, and in both a download that is whole or a part.
+    assert_eq!(bodies.len(), 6 + 2 + 2 * 2, "{bodies:?}");
 }
 
 #[tokio::test]

@@ -38,6 +38,7 @@ mod shutdown;
 mod slow_api_server;
 mod slow_clients;
 mod smoke;
+mod splices;
 mod strays;
 mod support;
 mod sweep_faults;

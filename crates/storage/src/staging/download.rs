@@ -29,12 +29,12 @@ pub struct Download {
 }
 
 impl Staging {
-    /// Opens a range of the bundle of a resource that [`Staging::find`] has found. Its first bytes are there when this returns.
+    /// Opens ranges of the bundle of a resource that [`Staging::find`] has found. Their first bytes are there when this returns.
     /// It counts as a use only when [`Staging::mark_used`] is called. `client` waits for memory, if there are no shares.
     pub async fn open_download(
         &self,
         resource: Resource<Ready>,
-        range: Range<u64>,
+        ranges: Vec<Range<u64>>,
         client: Client,
     ) -> Result<Download, AccessError> {
         let (id, size_bytes) = (resource.id, resource.data.bundle.size_bytes);
@@ -45,7 +45,7 @@ impl Staging {
         let Some(transfer) = self.parts.begin_download(id, &holder).await? else {
             return Err(self.parts.gone_since(&resource).await?.unwrap_or(AccessError::NotFound));
         };
-        match self.parts.storage.blobs.open(BlobKey::of(id), size_bytes, range, &client).await {
+        match self.parts.storage.blobs.open(BlobKey::of(id), size_bytes, ranges, &client).await {
             Ok(bytes) => Ok(Download { resource, bytes, transfer }),
             // It was deleted since it was found, or its bytes were damaged from outside.
             Err(StoreError::Missing(source)) => {
@@ -167,7 +167,7 @@ impl Download {
         &self.resource
     }
 
-    /// The bytes of the range. The download is in flight until the stream is dropped.
+    /// The bytes of the ranges, no piece of two. The download is in flight until the stream is dropped.
     pub fn read(self) -> impl Stream<Item = Result<Bytes, StoreError>> + Send + use<> {
         let Self { bytes, transfer, .. } = self;
         Pieces::new(Transfer::reading(Held { pieces: bytes, transfer }))

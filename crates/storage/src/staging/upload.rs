@@ -69,7 +69,7 @@ pub struct Upload {
     id: ResourceId,
     secret: ResourceSecret,
     announced_bytes: Option<u64>,
-    received_bytes: u64,
+    taken_bytes: u64,
     /// Taken out when the upload is finished or abandoned.
     progress: Option<Progress>,
 }
@@ -115,7 +115,7 @@ impl Staging {
         let begun = async move {
             let progress = parts.begin(&beginning, &pending, &client).await?;
             let progress = Some(progress);
-            Ok(Upload { parts, id, secret, announced_bytes, received_bytes: 0, progress })
+            Ok(Upload { parts, id, secret, announced_bytes, taken_bytes: 0, progress })
         };
         let work = waiting.background.spawn(begun.in_current_span());
         waiting.unless_stalled(work).await?.map_err(|_| UploadError::Store(StoreError::Stopping))?
@@ -129,8 +129,8 @@ impl Upload {
     }
 
     /// How many bytes were taken so far.
-    pub fn received_bytes(&self) -> u64 {
-        self.received_bytes
+    pub fn taken_bytes(&self) -> u64 {
+        self.taken_bytes
     }
 
     /// Makes the upload count for another holder, which was not known when the upload began.
@@ -139,20 +139,34 @@ impl Upload {
         if self.parts.capacity.has_shares() { self.parts.pass_to(hold, holder).await } else { Ok(()) }
     }
 
-    /// Takes the next bytes, as far as the limits allow.
+    /// Takes the next bytes, which the client has sent, as far as the limits allow.
     pub async fn write(&mut self, bytes: Bytes) -> Result<(), UploadError> {
         let length = bytes.len() as u64;
-        self.parts.check_size(self.received_bytes.saturating_add(length))?;
+        self.take(bytes).await?;
+        self.parts.metrics.upload_received(length);
+        Ok(())
+    }
+
+    /// Takes the next bytes, which are a copy of another bundle's.
+    pub async fn write_copied(&mut self, bytes: Bytes) -> Result<(), UploadError> {
+        let length = bytes.len() as u64;
+        self.take(bytes).await?;
+        self.parts.metrics.upload_copied(length);
+        Ok(())
+    }
+
+    async fn take(&mut self, bytes: Bytes) -> Result<(), UploadError> {
+        let length = bytes.len() as u64;
+        self.parts.check_size(self.taken_bytes.saturating_add(length))?;
         let progress = self.progress.as_mut().ok_or(UploadError::Store(StoreError::Stopping))?;
         let missing = progress.hold.missing_for(length);
         if missing > 0 {
-            let step = missing.min(self.parts.capacity.max_resource_size() - self.received_bytes);
+            let step = missing.min(self.parts.capacity.max_resource_size() - self.taken_bytes);
             self.parts.grow(&progress.hold, step, length).await?;
         }
         progress.writer.write(bytes).await?;
         progress.hold.written(length);
-        self.received_bytes += length;
-        self.parts.metrics.upload_received(length);
+        self.taken_bytes += length;
         Ok(())
     }
 

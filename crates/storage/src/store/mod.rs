@@ -29,15 +29,15 @@ pub trait BlobStore: Send + Sync {
     /// that key may be in use any more. `handle` is the one that [`Self::begin`] returned, if it is known.
     async fn abort(&self, key: BlobKey, handle: Option<&UploadHandle>) -> Result<(), StoreError>;
 
-    /// Opens `range` of the committed blob of `key`, which has `size_bytes`. When this returns, the first bytes are there. So a
-    /// blob that cannot be read is an error here, before anything was promised. A blob that is missing, or that has another
-    /// size, is [`StoreError::Missing`]. If bytes are missing later, the stream ends with an error. The memory
-    /// that this takes counts for `client`.
+    /// Opens `ranges` of the committed blob of `key`, which has `size_bytes`; they are read one after the other. When this returns,
+    /// the first bytes are there. So a blob that cannot be read is an error here, before anything was promised. A blob that is
+    /// missing, or that has another size, is [`StoreError::Missing`]. If bytes are missing later, the stream ends with an error. No
+    /// piece is of two ranges. The memory that this takes counts for `client`, and is kept from one range to the next.
     async fn open(
         &self,
         key: BlobKey,
         size_bytes: u64,
-        range: Range<u64>,
+        ranges: Vec<Range<u64>>,
         client: &Client,
     ) -> Result<BlobStream, StoreError>;
 

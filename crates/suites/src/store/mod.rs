@@ -8,6 +8,7 @@ use cloakroom_core::client::Client;
 use cloakroom_core::resource::{BlobKey, ResourceId};
 use cloakroom_storage::stamp::{Installation, Stamp};
 use cloakroom_storage::store::{Begun, BlobFacts, BlobStore, BlobWriter, StoreError};
+use cloakroom_testing::noise::noise;
 use futures_util::TryStreamExt as _;
 use jiff::{SignedDuration, Timestamp};
 
@@ -30,6 +31,7 @@ pub const RULES: &[Rule<StoreData>] = rules!(
     blobs_with_the_same_prefix_do_not_disturb_each_other,
     what_is_not_there_whole_cannot_be_opened,
     a_large_blob_is_read_in_pieces_and_in_order,
+    ranges_are_read_one_after_the_other_and_no_piece_is_of_two,
     a_store_that_can_be_read_says_so,
 );
 
@@ -63,7 +65,8 @@ async fn part(
     size_bytes: u64,
     range: Range<u64>,
 ) -> Result<Vec<u8>, StoreError> {
-    let pieces: Vec<Bytes> = store.open(key, size_bytes, range, &Client::Server).await?.try_collect().await?;
+    let pieces: Vec<Bytes> =
+        store.open(key, size_bytes, vec![range], &Client::Server).await?.try_collect().await?;
     Ok(pieces.concat())
 }
 
@@ -79,7 +82,7 @@ async fn all_keys(store: &StoreData) -> BTreeSet<BlobKey> {
 pub async fn is_there(store: &impl Deref<Target: BlobStore>, key: BlobKey) -> bool {
     let facts = store.facts(key).await.unwrap();
     let opened =
-        store.open(key, facts.map_or(0, |facts| facts.size_bytes), 0..0, &Client::Server).await.err();
+        store.open(key, facts.map_or(0, |facts| facts.size_bytes), vec![0..0], &Client::Server).await.err();
     assert_eq!(opened.is_none(), facts.is_some());
     assert!(matches!(opened, None | Some(StoreError::Missing(_))), "{opened:?}");
     facts.is_some()
@@ -239,7 +242,7 @@ async fn what_is_not_there_whole_cannot_be_opened(store: &StoreData) {
     commit(store, key, &[Bytes::from_static(b"0123456789")]).await;
     for (key, size_bytes) in [(missing, 10), (missing, 0), (key, 9), (key, 11), (key, 0)] {
         for range in [0..size_bytes, 0..0] {
-            let opened = store.open(key, size_bytes, range.clone(), &Client::Server).await;
+            let opened = store.open(key, size_bytes, vec![range.clone()], &Client::Server).await;
             assert!(matches!(opened.err(), Some(StoreError::Missing(_))), "{size_bytes} {range:?}");
         }
     }
@@ -258,6 +261,24 @@ async fn a_large_blob_is_read_in_pieces_and_in_order(store: &StoreData) {
         assert!(read == expected, "{range:?}");
     });
     futures_util::future::join_all(reads).await;
+}
+
+async fn ranges_are_read_one_after_the_other_and_no_piece_is_of_two(store: &StoreData) {
+    let key = new_key();
+    let whole = Bytes::from(noise(3_000_001));
+    commit(store, key, std::slice::from_ref(&whole)).await;
+    let ranges: [Range<usize>; 6] =
+        [2_000_000..3_000_001, 0..70_000, 0..70_000, 5..5, 69_999..1_500_000, 3_000_000..3_000_001];
+    let asked = ranges.iter().map(|range| range.start as u64..range.end as u64).collect();
+    let mut pieces = store.open(key, 3_000_001, asked, &Client::Server).await.unwrap();
+    for range in ranges {
+        let (mut read, length) = (Vec::new(), range.end - range.start);
+        while read.len() < length {
+            read.extend_from_slice(&pieces.try_next().await.unwrap().unwrap());
+        }
+        assert!(read == whole[range.clone()], "{range:?}");
+    }
+    assert!(pieces.try_next().await.unwrap().is_none());
 }
 
 async fn a_stamp_is_replaced_only_by_those_who_have_seen_it(store: &StoreData) {

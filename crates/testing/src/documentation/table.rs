@@ -137,6 +137,7 @@ pub const TABLE: &[Row] = &[
     row(AIRFLOW, "A task", "report = ", By::Text),
     row(AIRFLOW, "Remove what a task leaves", "clean_up = ", By::Test("tests/real/pages/member.rs")),
     row(API, "Stage", "$ ", By::Reader),
+    row(API, "Splice", "$ ", By::Reader),
     row(API, "Fetch", "$ ", By::Reader),
     row(API, "Metadata and release", "$ ", By::Reader),
     row(API, "v0", "$ ", By::Reader),

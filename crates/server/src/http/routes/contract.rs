@@ -10,6 +10,7 @@ use utoipa::openapi::{ContentBuilder, ObjectBuilder, Ref, RefOr, Response, Type}
 
 use super::health;
 use cloakroom_core::protocol::problem::{self, Code, Problem};
+use cloakroom_core::protocol::recipe::Recipe;
 use cloakroom_core::protocol::{HEALTHZ, READYZ, REQUEST_ID};
 
 #[derive(OpenApi)]
@@ -35,7 +36,7 @@ use cloakroom_core::protocol::{HEALTHZ, READYZ, REQUEST_ID};
             description = "Administration. Only with --admin-token-file, and on --ops-listen if that is given"
         )
     ),
-    components(schemas(Problem)),
+    components(schemas(Problem, Recipe)),
     modifiers(&Secrets)
 )]
 pub(super) struct Contract;

@@ -79,7 +79,7 @@ pub(super) async fn send(
     }
     let (id, length) = (resource.id, range.end - range.start);
     let client = state.settings.client(peer.ip(), headers);
-    let download = state.staging.open_download(resource, range, client).await.map_err(refused)?;
+    let download = state.staging.open_download(resource, vec![range], client).await.map_err(refused)?;
     state.downloads.begin(download.resource()).await.map_err(refused)?;
     let sender = state.settings.trusted_proxies.sender(peer.ip(), headers);
     let sending = Sending::begin(&state.metrics, id, length, sender);

@@ -263,10 +263,10 @@ impl BlobStore for FaultyStore {
         &self,
         key: BlobKey,
         size_bytes: u64,
-        range: Range<u64>,
+        ranges: Vec<Range<u64>>,
         client: &Client,
     ) -> Result<BlobStream, StoreError> {
-        self.faults.of_store(Step::StoreOpen, self.inner.blobs.open(key, size_bytes, range, client)).await
+        self.faults.of_store(Step::StoreOpen, self.inner.blobs.open(key, size_bytes, ranges, client)).await
     }
 
     async fn delete(&self, key: BlobKey) -> Result<(), StoreError> {

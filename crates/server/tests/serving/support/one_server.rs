@@ -293,7 +293,7 @@ pub async fn open_whole(
 ) -> Result<Download, AccessError> {
     let resource = staging.find(id, secret).await?;
     let size_bytes = resource.data.bundle.size_bytes;
-    staging.open_download(resource, 0..size_bytes, Client::Server).await
+    staging.open_download(resource, vec![0..size_bytes], Client::Server).await
 }
 
 pub async fn read(download: Download) -> Result<Vec<u8>, StoreError> {

@@ -72,7 +72,7 @@ impl Form {
 
     /// How many bytes of the bundle were taken so far.
     pub(super) fn received_bytes(&self) -> u64 {
-        self.upload.as_ref().map_or(0, Upload::received_bytes)
+        self.upload.as_ref().map_or(0, Upload::taken_bytes)
     }
 
     /// Makes the bundle count for `holder`, whether the bundle has begun or not.

@@ -4,6 +4,7 @@ mod download;
 mod info;
 mod parameters;
 mod resource;
+mod splice;
 mod upload;
 
 use utoipa_axum::router::OpenApiRouter;
@@ -21,4 +22,5 @@ pub(super) fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(upload::post_slash, upload::put_slash))
         .routes(routes!(upload::put_named, download::get, download::head, resource::delete))
         .routes(routes!(resource::metadata))
+        .routes(routes!(upload::post_spliced))
 }

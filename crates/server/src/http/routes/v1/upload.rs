@@ -13,6 +13,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 
 use super::parameters::Parameters;
+use super::splice::Splicing;
 use crate::http::auth::Uploader;
 use crate::http::error::ApiError;
 use crate::http::measure::not_stored;
@@ -35,8 +36,15 @@ struct Request {
     peer: SocketAddr,
     headers: HeaderMap,
     query: QueryPairs,
-    file_name: Option<FileName>,
+    contents: Contents,
     body: Body,
+}
+
+/// What the body is.
+enum Contents {
+    Bundle(Option<FileName>),
+    /// A recipe, and the bytes that it sends. The source is in the path.
+    Spliced(Result<Path<String>, PathRejection>),
 }
 
 macro_rules! upload_handler {
@@ -60,7 +68,7 @@ macro_rules! upload_handler {
             query: QueryPairs,
             body: Body,
         ) -> Result<Response, ApiError> {
-            stage(Request { state, peer, headers, query, file_name: None, body }).await
+            stage(Request { state, peer, headers, query, contents: Contents::Bundle(None), body }).await
         }
     };
 }
@@ -110,7 +118,37 @@ pub(super) async fn put_named(
         ))
     })?;
     let file_name = FileName::parse(&name).map_err(|error| unusable(error.to_string()))?;
-    stage(Request { state, peer, headers, query, file_name: Some(file_name), body }).await
+    stage(Request { state, peer, headers, query, contents: Contents::Bundle(Some(file_name)), body }).await
+}
+
+/// Stage a bundle that has parts of another one, the source: only what is new is sent. The body is a recipe, and behind it the bytes
+/// that the recipe sends, in order. This does not count as a use of the source.
+#[utoipa::path(
+    post, path = "/api/v1/resources/{id}/spliced", operation_id = "spliceBundle", tag = "v1", security((), ("uploadToken" = [])),
+    params(
+        ("id" = String, Path, description = "the id of the source"),
+        ("x-cloakroom-recipe-length" = u64, Header, description = "the length of the recipe in bytes, at most 262144"),
+        UploadParameters,
+    ),
+    request_body(content = inline(BundleBody), content_type = "application/octet-stream", description = "the recipe (schema Recipe) as JSON, and the bytes that it sends; Content-Length is required"),
+    responses(
+        (status = 201, description = "staged", body = v1::Ticket, headers(("location" = String, description = "where to download it"))),
+        (status = 400, description = "invalid-recipe, invalid-owner, invalid-parameter, invalid-header, digest-mismatch, incomplete-body"),
+        (status = 404, description = "not-found: no source with this id, and the secret in the recipe"),
+        (status = 410, description = "gone: the source was deleted"),
+        (status = 415, description = "unsupported-media-type: multipart/form-data is v0's"),
+        UploadRefusals,
+    )
+)]
+pub(super) async fn post_spliced(
+    State(state): State<AppState>,
+    ConnectInfo(peer): Peer,
+    path: Result<Path<String>, PathRejection>,
+    headers: HeaderMap,
+    query: QueryPairs,
+    body: Body,
+) -> Result<Response, ApiError> {
+    stage(Request { state, peer, headers, query, contents: Contents::Spliced(path), body }).await
 }
 
 async fn stage(request: Request) -> Result<Response, ApiError> {
@@ -135,7 +173,7 @@ async fn take_from(
     request: Request,
     measured: UploadMeasurement,
 ) -> Result<Response, ApiError> {
-    let Request { state, peer, headers, query, file_name, body } = request;
+    let Request { state, peer, headers, query, contents, body } = request;
     let settings = &state.settings;
     let uploaded_by = uploader.called(address);
     refuse_wrong_kind(&headers)?;
@@ -147,25 +185,38 @@ async fn take_from(
     settings.upload_auth.permit(uploader, &owner).await?;
     state.staging.check_owner(&owner)?;
     let admission = state.owners.admit(&owner).await?;
-    let terms = Terms { owner, lifetime, expected_sha256: announced_digest(&headers)? };
-    let announced_bytes = body.size_hint().exact();
-    let receiver = Receiver::new(body, &headers, settings)?;
+    let mut terms = Terms { owner, lifetime, expected_sha256: announced_digest(&headers)? };
+    let client = uploader.client(address);
+    let (incoming, file_name) = match contents {
+        Contents::Bundle(file_name) => {
+            let announced_bytes = body.size_hint().exact();
+            let receiver = Receiver::new(body, &headers, settings)?;
+            (Incoming::Whole { announced_bytes, receiver }, file_name)
+        }
+        Contents::Spliced(_) if terms.expected_sha256.is_some() => return Err(digest_of_splice()),
+        Contents::Spliced(source) => {
+            let splicing = Splicing::begin(&state, source, &headers, body, client.clone()).await?;
+            terms.expected_sha256 = Some(splicing.splice().sha256);
+            (Incoming::Spliced(splicing), None)
+        }
+    };
+    let copied_bytes = incoming.copied_bytes();
     let new = NewUpload {
-        announced_bytes,
+        announced_bytes: incoming.announced_bytes(),
         file_name,
         uploaded_by: Some(uploaded_by.clone()),
         holder: Some(Holder::namespace(terms.owner.namespace())),
-        client: uploader.client(address),
+        client,
     };
     let mut upload = state.staging.begin_upload(new).await?;
-    if let Err(error) = receive(&mut upload, receiver).await {
+    if let Err(error) = incoming.write_to(&mut upload).await {
         upload.abandon().await;
         return Err(error);
     }
     let owner = terms.owner.clone();
     let staged = upload.finish(terms, measured, admission).await?;
     tracing::info!(
-        resource_id = %staged.id, bytes = staged.bundle.size_bytes, namespace = owner.namespace(),
+        resource_id = %staged.id, bytes = staged.bundle.size_bytes, copied_bytes, namespace = owner.namespace(),
         kind = %owner.kind(), by = uploaded_by, claimed_user, peer = %address,
         proxy = proxy.map(tracing::field::display), "staged"
     );
@@ -233,11 +284,45 @@ fn whole_field(headers: &HeaderMap, name: &str) -> Option<Result<String, digest:
     }
 }
 
-async fn receive(upload: &mut Upload, mut receiver: Receiver) -> Result<(), ApiError> {
-    while let Some(bytes) = receiver.next(upload.received_bytes()).await? {
-        upload.write(bytes).await?;
+/// The bytes of a bundle, of which none was written yet.
+enum Incoming {
+    Whole { announced_bytes: Option<u64>, receiver: Receiver },
+    Spliced(Splicing),
+}
+
+impl Incoming {
+    fn announced_bytes(&self) -> Option<u64> {
+        match self {
+            Self::Whole { announced_bytes, .. } => *announced_bytes,
+            Self::Spliced(splicing) => Some(splicing.splice().size_bytes),
+        }
     }
-    Ok(())
+
+    fn copied_bytes(&self) -> Option<u64> {
+        match self {
+            Self::Whole { .. } => None,
+            Self::Spliced(splicing) => Some(splicing.splice().size_bytes - splicing.splice().sent_bytes),
+        }
+    }
+
+    async fn write_to(self, upload: &mut Upload) -> Result<(), ApiError> {
+        match self {
+            Self::Spliced(splicing) => splicing.write_to(upload).await,
+            Self::Whole { mut receiver, .. } => {
+                while let Some(bytes) = receiver.next(upload.taken_bytes()).await? {
+                    upload.write(bytes).await?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+fn digest_of_splice() -> ApiError {
+    ApiError::new(
+        Code::InvalidHeader,
+        "a digest header is not possible on a splice: sha256 in its recipe is the digest of the whole bundle",
+    )
 }
 
 fn ticket(staged: &Staged, base_url: &str) -> Result<Response, ApiError> {
