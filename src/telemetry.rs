@@ -21,10 +21,11 @@ const QUIET: [&str; 3] = ["kube_client", "kube_runtime", "object_store"];
 
 /// Names of rooms in log filters, with their module paths. So a user's filter stays valid when a room moves to another
 /// crate.
-const ROOMS: [(&str, &str); 17] = [
+const ROOMS: [(&str, &str); 18] = [
     ("cloakroom::bucket", "cloakroom_adapters::bucket"),
     ("cloakroom::bundle", "cloakroom_transfer::bundle"),
     ("cloakroom::cleaner", "cloakroom_server::cleaner"),
+    ("cloakroom::client", "cloakroom_transfer::client"),
     ("cloakroom::clock", "cloakroom_core::clock"),
     ("cloakroom::fetch", "cloakroom_transfer::fetch"),
     ("cloakroom::kubernetes", "cloakroom_cluster"),

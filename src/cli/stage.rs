@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use clap::builder::BoolishValueParser;
 
 use super::external_submitter::ExternalSubmitterArgs;
 use super::giver;
@@ -69,6 +70,10 @@ pub struct StageArgs {
     /// How many attempts to make, however long they take [default: for 2 minutes, or 30 s if the server has never answered]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub attempts: Option<u32>,
+
+    /// Send all of the bundle, also what the server has of an earlier one, and remember nothing of it
+    #[arg(long, env = "CLOAKROOM_NO_REUSE", value_parser = BoolishValueParser::new())]
+    pub no_reuse: bool,
 
     /// Show no progress and no summary; warnings and errors only
     #[arg(long, short)]

@@ -16,12 +16,13 @@ pub struct SubmitArgs {
 }
 
 /// Variables without an option of their own. docs/submit-reference.md has those of Spark.
-pub const VARIABLES: [&str; 6] = [
+pub const VARIABLES: [&str; 7] = [
     "CLOAKROOM_SERVER",
     "CLOAKROOM_SERVER_NAMESPACE",
     "CLOAKROOM_SERVER_SERVICE",
     "CLOAKROOM_UPLOAD_TOKEN_FILE",
     "CLOAKROOM_CA_FILE",
+    "CLOAKROOM_NO_REUSE",
     "CLOAKROOM_SPARK_SUBMIT",
 ];
 
@@ -141,6 +142,9 @@ Local files:
   --conf spark.ssl.kubernetes.resourceStagingServer.clientCertPem=FILE
       The server's certificate, or its CA, if the system does not trust it
       [env: CLOAKROOM_CA_FILE, which sets both]
+  --conf spark.kubernetes.cloakroom.noReuse=true
+      Send all of each bundle, also what the server has of an earlier one
+      [env: CLOAKROOM_NO_REUSE]
   --conf spark.kubernetes.initContainer.image=IMAGE
       Image that fetches the files in the pods
             [default: what the server advertises]

@@ -9,6 +9,7 @@ mod templates;
 mod through_api_server;
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,8 +20,8 @@ use cloakroom_core::time::format_elapsed;
 use cloakroom_submit::{ServerPlace, Uploading};
 use cloakroom_transfer::bundle::{Disk, PackPlan, UnpackLimits};
 use cloakroom_transfer::client::{
-    HttpClient, RetryPolicy, ServerAddress, StageError, StageRequest, Staged, Timeouts, UploadToken,
-    UploadTokens, Url, shown,
+    HttpClient, RetryPolicy, ServerAddress, StageError, StageRequest, Staged, StagedBefore, Timeouts,
+    UploadToken, UploadTokens, Url, shown,
 };
 
 use self::progress::StageProgress;
@@ -186,7 +187,23 @@ fn request(args: &StageArgs) -> anyhow::Result<impl FnOnce(ServerAddress) -> Sta
     let plan = Arc::new(PackPlan::new(&args.files)?);
     let (ttl, unused_timeout) = (args.ttl, args.unused_timeout);
     let sources = Arc::new(Disk);
-    Ok(move |server| StageRequest { server, owner, ttl, unused_timeout, token, tokens: None, plan, sources })
+    let before = if args.no_reuse { None } else { staged_before() };
+    Ok(move |server| StageRequest {
+        server,
+        owner,
+        ttl,
+        unused_timeout,
+        token,
+        tokens: None,
+        plan,
+        sources,
+        before,
+    })
+}
+
+/// What this user has staged before.
+pub(super) fn staged_before() -> Option<StagedBefore> {
+    StagedBefore::of_user(|name| std::env::var_os(name).map(PathBuf::from))
 }
 
 fn print(staged: &Staged) -> std::io::Result<()> {

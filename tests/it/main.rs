@@ -36,6 +36,7 @@ mod refused_data;
 mod replaced;
 mod replacement;
 mod restored;
+mod reuse;
 mod revision;
 mod second_run;
 mod served;

@@ -338,6 +338,7 @@ fn request(stager: &Stager, server: &str) -> StageRequest {
         tokens: None,
         plan: Arc::new(PackPlan::new(&[stager.path("app.jar")]).unwrap()),
         sources: Arc::new(Disk),
+        before: None,
     }
 }
 

@@ -15,6 +15,7 @@ use super::file;
 use super::messages;
 use super::progress::{StageProgress, Uploads};
 use super::request;
+use super::staged_before;
 use super::templates::Templates;
 use crate::cli::{StageArgs, SubmitterChoice};
 use crate::commands::screen::Screen;
@@ -55,7 +56,7 @@ pub async fn run(args: &StageArgs, choice: SubmitterChoice) -> anyhow::Result<Ex
     let needs_cluster = !is_dry_run || !request.conf.contains(&keys::SERVER_URI);
     let api_server =
         if needs_cluster { Some(connect::connect(&request.conf, &submitter).await?) } else { None };
-    let stager = NamedServer::new(api_server.clone());
+    let stager = NamedServer::new(api_server.clone(), staged_before());
     let external = run::handed_over(&request, &Local, &stager, &drawn, &log).await?;
     let templates = match choice {
         SubmitterChoice::SparkSubmit => Some(Templates::new(&args.external.templates_to, &external)?),

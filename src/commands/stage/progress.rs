@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget};
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
 
 use cloakroom_core::lock::lock;
 use cloakroom_core::size::format_size;
@@ -114,6 +116,12 @@ fn announced(upload: &Uploading) -> String {
     format!("staging {files}, {size}, to {}", upload.server)
 }
 
+/// The time alone, of another day with the date.
+fn clock_time(at: &Zoned, now: &Zoned) -> String {
+    let form = if at.date() == now.date() { "%H:%M" } else { "%Y-%m-%d %H:%M" };
+    at.strftime(form).to_string()
+}
+
 impl StageObserver for StageProgress {
     fn packed(&self, read_bytes: u64) {
         if self.is_away.swap(false, Ordering::Relaxed) {
@@ -130,6 +138,14 @@ impl StageObserver for StageProgress {
         if read_bytes >= self.total_bytes && !self.is_awaited.swap(true, Ordering::Relaxed) {
             self.bar.reset_elapsed();
             self.bar.set_style(template(AWAITED));
+        }
+    }
+
+    fn reusing(&self, sent_bytes: u64, since: Timestamp) {
+        if self.server.is_some() {
+            let since = clock_time(&since.to_zoned(TimeZone::system()), &Zoned::now());
+            let sent = format_size(sent_bytes);
+            self.screen.tell(&format!("{sent} of it travel: the server has the rest since {since}"));
         }
     }
 

@@ -109,6 +109,9 @@ fn conf(
         let origin = Origin::Option("--upload-service-account");
         conf.set(&keys::CLOAKROOM_UPLOAD_SERVICE_ACCOUNT, account, origin);
     }
+    if args.no_reuse {
+        conf.set(&keys::CLOAKROOM_NO_REUSE, "true", Origin::Option("--no-reuse"));
+    }
     if let Some(path) = token_file {
         conf.set(&keys::CLOAKROOM_UPLOAD_TOKEN_FILE, path.display().to_string(), token_giver(path));
     }

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use super::signals::Signals;
 use super::{connect, dry_run, progress, tell};
 use crate::commands::screen::Screen;
+use crate::commands::stage::staged_before;
 
 use cloakroom_cluster::ApiServer;
 use cloakroom_spark::arguments::{java_options, master};
@@ -34,7 +35,7 @@ pub async fn submit(
     let asking = if is_dry_run { Asking::Preview } else { Asking::Allowed { attempts: None } };
     let request = Request { arguments, submitter: submitter.clone(), asking };
     let drawn = Drawn::new(Timestamp::now(), &mut rand::rng());
-    let stager = NamedServer::new(Some(server.clone()));
+    let stager = NamedServer::new(Some(server.clone()), staged_before());
     let planned = tokio::select! {
         biased;
         () = signals.stop.cancelled() => {

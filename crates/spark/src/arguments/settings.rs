@@ -31,6 +31,7 @@ const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// The variables of the program's other commands, each with the key that it sets.
 const UPLOAD_TOKEN: (&str, &str) = ("CLOAKROOM_UPLOAD_TOKEN_FILE", keys::CLOAKROOM_UPLOAD_TOKEN_FILE.name());
+const NO_REUSE: (&str, &str) = ("CLOAKROOM_NO_REUSE", keys::CLOAKROOM_NO_REUSE.name());
 /// The variable of the certificate to trust at the staging server.
 pub const CA_VARIABLE: &str = "CLOAKROOM_CA_FILE";
 const CA: (&str, &str) = (CA_VARIABLE, keys::TLS_CLIENT_CERT_PEM.name());
@@ -115,6 +116,7 @@ fn set_server(conf: &mut SparkConf, variables: &BTreeMap<String, String>) {
         value.map(|value| conf.set(key, value, Origin::Variable(name))).is_some()
     };
     set(conf, UPLOAD_TOKEN);
+    set(conf, NO_REUSE);
     if set(conf, CA) {
         conf.set_if_missing(&keys::TLS_ENABLED, "true", Origin::Variable(CA.0));
     }
@@ -221,6 +223,8 @@ mod tests {
     fn variables_of_other_commands_name_the_staging_server_unless_empty() {
         let server = ("CLOAKROOM_SERVER", "https://h");
         let (token, ca) = (("CLOAKROOM_UPLOAD_TOKEN_FILE", "t"), ("CLOAKROOM_CA_FILE", "ca.pem"));
+        let no_reuse = settings(&[], &[], &[("CLOAKROOM_NO_REUSE", "true")]).conf;
+        assert_eq!(no_reuse.read(&keys::CLOAKROOM_NO_REUSE).unwrap(), Some(true));
         let all = settings(&[], &[], &[server, token, ca]).conf;
         assert_eq!(all.get(&keys::CLOAKROOM_UPLOAD_TOKEN_FILE), Some("t"));
         assert_eq!(all.get(&keys::TLS_CLIENT_CERT_PEM), Some("ca.pem"));

@@ -33,6 +33,9 @@ keys! { "Keys of cloakroom":
     /// [requested for a server that asks the cluster](../security.md#cluster-tokens-for-clients), if there is no upload token
     CLOAKROOM_UPLOAD_SERVICE_ACCOUNT: String =
         text("spark.kubernetes.cloakroom.uploadServiceAccount").or("cloakroom-uploader");
+    /// `true`: all of each bundle is sent, also what [the server has](../clients.md#only-what-changed) of an earlier one; else the
+    /// variable `CLOAKROOM_NO_REUSE`
+    CLOAKROOM_NO_REUSE: bool = boolean("spark.kubernetes.cloakroom.noReuse").or("false");
     /// a real spark-submit, which
     /// [runs everything except Kubernetes in cluster mode](../submit.md#in-front-of-a-real-spark-submit);
     /// the variable `CLOAKROOM_SPARK_SUBMIT` wins over it

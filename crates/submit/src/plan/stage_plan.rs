@@ -35,6 +35,7 @@ pub(super) fn stage_plan(
         ttl: None,
         unused_timeout: None,
         policy: server.policy,
+        may_reuse: server.may_reuse,
         named: server.named,
         token: server.token.clone(),
         uploader: server.uploader.clone(),

@@ -58,6 +58,8 @@ pub struct StagePlan {
     pub unused_timeout: Option<SparkDuration>,
     /// How long to wait for a server that does not answer.
     pub policy: RetryPolicy,
+    /// Whether a bundle may have parts of an earlier one.
+    pub may_reuse: bool,
     /// Where the user has named the server.
     pub named: Named,
     /// The upload token, if one is given.

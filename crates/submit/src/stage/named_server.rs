@@ -25,7 +25,7 @@ use cloakroom_core::time::format_duration;
 use cloakroom_transfer::bundle::{PackPlan, Sources};
 use cloakroom_transfer::client::{
     Failure, GivenUp, HttpClient, RetryNotice, RetryPolicy, ServerAddress, StageError, StageRequest,
-    Timeouts, Tried, UploadTokens,
+    StagedBefore, Timeouts, Tried, UploadTokens,
 };
 
 /// The limit for a whole release. The user waits for it, after a failure or Ctrl-C.
@@ -38,16 +38,17 @@ const RUNS_AT_ONCE: usize = 8;
 #[derive(Clone, Default)]
 pub struct NamedServer {
     api_server: Option<ApiServer>,
+    before: Option<StagedBefore>,
 }
 
 impl NamedServer {
-    /// For servers with an address.
-    pub const BY_ADDRESS: Self = Self { api_server: None };
+    /// For servers with an address, without a memory.
+    pub const BY_ADDRESS: Self = Self { api_server: None, before: None };
 
     /// With this API server as the way to servers that are named by their Services. Without one, only servers with an
-    /// address can be reached.
-    pub fn new(api_server: Option<ApiServer>) -> Self {
-        Self { api_server }
+    /// address can be reached. `before` is what this user has staged before.
+    pub fn new(api_server: Option<ApiServer>, before: Option<StagedBefore>) -> Self {
+        Self { api_server, before }
     }
 
     async fn seek(
@@ -98,7 +99,8 @@ impl NamedServer {
             let tokens = RequestedTokens::new(api_server, plan.owner.namespace(), uploader, http, address);
             Arc::new(tokens) as Arc<dyn UploadTokens>
         });
-        Connection { http, address, plan, tokens: requested }
+        let before = self.before.clone().filter(|_| plan.may_reuse);
+        Connection { http, address, plan, tokens: requested, before }
     }
 }
 
@@ -181,6 +183,7 @@ struct Connection<'a> {
     plan: &'a StagePlan,
     /// Tokens that the server may want.
     tokens: Option<Arc<dyn UploadTokens>>,
+    before: Option<StagedBefore>,
 }
 
 impl Connection<'_> {
@@ -235,6 +238,7 @@ impl Connection<'_> {
             tokens: self.tokens.clone(),
             plan: Arc::clone(bundle),
             sources: Arc::clone(sources),
+            before: self.before.clone(),
         }
     }
 

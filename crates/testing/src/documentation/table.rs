@@ -198,6 +198,7 @@ pub const TABLE: &[Row] = &[
         By::Test("tests/real/through_api_server.rs"),
     ),
     row(CLIENTS, "The ticket", "{", By::Text),
+    row(CLIENTS, "Only what changed", "staging 220 files", By::Text),
     row(CLIENTS, "Progress, retries, exit codes", "the staging server", By::Text),
     row(CLIENTS, "Progress, retries, exit codes", "$ ", By::Reader),
     row(CLIENTS, FOR_SPARK_SUBMIT, "export CLOAKROOM_SERVER", By::Member),

@@ -60,9 +60,18 @@ impl<W: Write> GzipWriter<W> {
         self.taken_bytes
     }
 
+    /// How many bytes the member has so far. Some of them may not be written out yet.
+    pub(super) fn made_bytes(&self) -> u64 {
+        self.written_bytes + self.filled as u64
+    }
+
+    pub(super) fn output(&mut self) -> &mut W {
+        &mut self.out
+    }
+
     /// The ratio of the content to the member, both so far.
     pub(super) fn ratio(&self) -> u64 {
-        self.taken_bytes / (self.written_bytes + self.filled as u64)
+        self.taken_bytes / self.made_bytes()
     }
 
     /// Returns room for the content of one stored block, of `least` bytes or more. [`GzipWriter::commit_stored`] then says how

@@ -14,6 +14,7 @@ mod unpack;
 
 mod gzip;
 mod pack;
+mod segments;
 mod sources;
 
 #[cfg(test)]
@@ -21,9 +22,10 @@ mod round_trip;
 
 pub use folder::Folder;
 pub use names::unique_names;
-pub use pack::pack;
+pub use pack::{Output, pack, pack_in_segments};
 pub use place::{PlaceError, check_place, place};
 pub use plan::{PackError, PackPlan, PlannedFile, Renamed};
 pub use policy::{NameFault, RESERVED_PREFIX, check_file_name};
+pub use segments::{Segment, Segments};
 pub use sources::{Disk, Source, Sources, Stamp};
 pub use unpack::{UnpackError, UnpackLimits, UnpackedFile, unpack};

@@ -36,6 +36,39 @@ pub fn pack<W: Write>(
     out: W,
     on_progress: &mut dyn FnMut(u64),
 ) -> Result<W, PackError> {
+    pack_in_segments(plan, sources, Uncut(out), on_progress).map(|Uncut(out)| out)
+}
+
+/// Takes the bytes of a bundle, and is told where its segments end: what is between two ends may be the same in a later bundle.
+pub trait Output: Write {
+    /// A segment ends before the byte `at` of the bundle, from 0. No byte behind it was written yet, but some before it may still
+    /// come.
+    fn cut(&mut self, at: u64);
+}
+
+struct Uncut<W>(W);
+
+impl<W: Write> Write for Uncut<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl<W: Write> Output for Uncut<W> {
+    fn cut(&mut self, _: u64) {}
+}
+
+/// The same with the ends of segments: a large file's content is one.
+pub fn pack_in_segments<W: Output>(
+    plan: &PackPlan,
+    sources: &dyn Sources,
+    out: W,
+    on_progress: &mut dyn FnMut(u64),
+) -> Result<W, PackError> {
     let mut packer =
         Packer { gzip: GzipWriter::new(out), buffer: vec![0; READ_BUFFER_BYTES], read_bytes: 0, on_progress };
     for file in plan.files() {
@@ -69,7 +102,7 @@ struct Packer<'a, W> {
     on_progress: &'a mut dyn FnMut(u64),
 }
 
-impl<W: Write> Packer<'_, W> {
+impl<W: Output> Packer<'_, W> {
     /// Writes header, content and padding. The header uses the same method as its file: a deflated header between two
     /// jars would interrupt the stored blocks.
     fn file(&mut self, file: &PlannedFile, sources: &dyn Sources) -> Result<(), PackError> {
@@ -77,16 +110,27 @@ impl<W: Write> Packer<'_, W> {
         let mut source = sources.open(&file.path).map_err(|source| unreadable(&file.path, source))?;
         check_unchanged(file, &*source)?;
         self.put(method, &headers(file))?;
-        let is_alone = method == Method::Deflate && file.size_bytes >= LEAST_ALONE_DEFLATED;
+        let least_alone = match method {
+            Method::Store => LEAST_ALONE_STORED,
+            Method::Deflate => LEAST_ALONE_DEFLATED,
+        };
+        let is_alone = file.size_bytes >= least_alone;
         if is_alone {
-            self.gzip.end_deflate().map_err(PackError::Write)?;
+            self.cut().map_err(PackError::Write)?;
         }
         self.content(method, file, &mut *source)?;
         if is_alone {
-            self.gzip.end_deflate().map_err(PackError::Write)?;
+            self.cut().map_err(PackError::Write)?;
         }
         check_unchanged(file, &*source)?;
         self.put(method, padding(file.size_bytes))
+    }
+
+    fn cut(&mut self) -> io::Result<()> {
+        self.gzip.end_deflate()?;
+        let at = self.gzip.made_bytes();
+        self.gzip.output().cut(at);
+        Ok(())
     }
 
     /// Writes exactly as many bytes as the header announces.

@@ -1,12 +1,15 @@
 //! Packs a bundle while it is being sent. A thread packs into a bounded channel, whose output is the body of the
 //! request. Memory does not grow with the bundle.
 
+use std::collections::VecDeque;
 use std::io::{self, Write};
+use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use cloakroom_core::protocol::recipe::RecipePart;
 use futures_util::stream::{self, Stream};
 use sha2::{Digest, Sha256};
 use tokio::runtime::Handle;
@@ -17,8 +20,9 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::failure::Failure;
 use super::http::Timeouts;
+use super::reuse::SplicePlan;
 use super::stage::StageObserver;
-use crate::bundle::{PackError, PackPlan, Sources, pack};
+use crate::bundle::{Output, PackError, PackPlan, Segment, Segments, Sources, pack_in_segments};
 
 const CHUNK_BYTES: usize = 512 * 1024;
 const CHUNKS_IN_FLIGHT: usize = 3;
@@ -43,16 +47,60 @@ pub(super) enum Start {
     Cautious,
 }
 
-/// The size and digest of what was sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What was packed, whether all of it was sent or not.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Packed {
     pub size_bytes: u64,
     pub sha256: [u8; 32],
+    pub segments: Vec<Segment>,
+}
+
+/// What the body of an upload has.
+#[derive(Debug, Clone)]
+pub(super) enum Contents {
+    /// The whole bundle, of this length if it was measured.
+    Whole(Option<u64>),
+    /// A recipe, and what it does not copy.
+    Splice(Arc<SplicePlan>),
+}
+
+impl Contents {
+    /// How many bytes the body has, if that is known.
+    pub(super) fn length(&self) -> Option<u64> {
+        match self {
+            Self::Whole(length) => *length,
+            Self::Splice(splice) => Some(splice.body_bytes()),
+        }
+    }
+
+    /// How many bytes the server must write that it does not get.
+    fn copied_bytes(&self) -> u64 {
+        self.splice().map_or(0, SplicePlan::copied_bytes)
+    }
+
+    /// The digest that the recipe names.
+    pub(super) fn sha256(&self) -> Option<[u8; 32]> {
+        self.splice().map(|splice| splice.sha256)
+    }
+
+    /// The secret in the recipe.
+    pub(super) fn secret(&self) -> Option<&str> {
+        self.splice().map(|splice| splice.secret.as_str())
+    }
+
+    pub(super) fn splice(&self) -> Option<&SplicePlan> {
+        match self {
+            Self::Whole(_) => None,
+            Self::Splice(splice) => Some(splice),
+        }
+    }
 }
 
 /// A running packing thread. Dropping this stops the thread, and breaks the request with its body.
 pub(super) struct Packing {
     gauge: Arc<Gauge>,
+    /// How many bytes the server must write that it does not get.
+    copied_bytes: u64,
     outcome: JoinHandle<Result<Packed, PackError>>,
     stop: DropGuard,
 }
@@ -76,27 +124,30 @@ enum Piece {
 }
 
 impl Packing {
-    /// Starts packing, and returns the body of the request, of `length` bytes if that is known. Nothing is packed before a
-    /// connection asks for it.
+    /// Starts packing, and returns the body of the request. Nothing is packed before a connection asks for it.
     pub(super) fn start(
         plan: Arc<PackPlan>,
         sources: Arc<dyn Sources>,
         observer: Arc<dyn StageObserver>,
         start: Start,
-        length: Option<u64>,
+        contents: &Contents,
     ) -> (Self, reqwest::Body) {
         let (sender, receiver) = mpsc::channel(CHUNKS_IN_FLIGHT);
+        let length = contents.length();
+        let copied_bytes = contents.copied_bytes();
+        let mut writer = ChannelWriter::new(sender.clone(), contents);
         let (gauge, stop) = (Arc::new(Gauge { length, ..Gauge::default() }), CancellationToken::new());
         let (asked, stopped) = (gauge.is_asked.clone(), stop.clone());
         let outcome = tokio::task::spawn_blocking(move || {
             wait_until(&asked, &stopped, &sender)?;
-            let writer =
-                ChannelWriter { sender, chunk: BytesMut::new(), sha256: Sha256::new(), size_bytes: 0 };
-            let writer = pack(&plan, &*sources, writer, &mut |read_bytes| observer.packed(read_bytes))?;
+            drop(sender);
+            writer.begin().map_err(PackError::Write)?;
+            let on_progress = &mut |read_bytes| observer.packed(read_bytes);
+            let writer = pack_in_segments(&plan, &*sources, writer, on_progress)?;
             writer.finish().map_err(PackError::Write)
         });
         let body = reqwest::Body::wrap_stream(pieces(receiver, Arc::clone(&gauge), stop.clone(), start));
-        (Self { gauge, outcome, stop: stop.drop_guard() }, body)
+        (Self { gauge, copied_bytes, outcome, stop: stop.drop_guard() }, body)
     }
 
     /// How many bytes the connection has taken.
@@ -120,6 +171,11 @@ impl Packing {
 
     /// Returns when the server has taken nothing for too long, or has not answered the complete upload in time.
     pub(super) async fn stalled(&self, timeouts: Timeouts, observer: &dyn StageObserver) -> Failure {
+        // While the server copies, it takes nothing.
+        let stall = match self.copied_bytes {
+            0 => timeouts.stall,
+            copied => timeouts.stall.max(timeouts.answer_to(copied, Duration::ZERO)),
+        };
         let tick = (timeouts.stall / 8).clamp(Duration::from_millis(1), Duration::from_secs(1));
         let begin = Instant::now();
         let (mut seen, mut since) = (0, begin);
@@ -127,11 +183,11 @@ impl Packing {
             tokio::time::sleep(tick).await;
             if self.sent_bytes() != seen || self.gauge.is_hungry.load(Ordering::Relaxed) {
                 (seen, since) = (self.sent_bytes(), Instant::now());
-            } else if since.elapsed() >= timeouts.stall && !self.is_complete() {
-                return Failure::Stalled { after: timeouts.stall };
+            } else if since.elapsed() >= stall && !self.is_complete() {
+                return Failure::Stalled { after: stall };
             }
         }
-        let after = timeouts.answer_to(self.sent_bytes(), begin.elapsed());
+        let after = timeouts.answer_to(self.sent_bytes() + self.copied_bytes, begin.elapsed());
         let silence = SILENCE.min(after);
         tokio::time::sleep(silence).await;
         observer.awaiting_answer();
@@ -144,36 +200,63 @@ impl Packing {
         joined(self.outcome.await)
     }
 
-    /// Stops packing. Returns the packing error, if that is the cause of the failure.
-    pub(super) async fn abort(self) -> Option<PackError> {
+    /// Stops packing. Returns what was packed, if that came to its end, or the packing error, if that is the cause of the failure.
+    pub(super) async fn abort(self) -> Result<Option<Packed>, PackError> {
         drop(self.stop);
         match joined(self.outcome.await) {
             // The connection took no more bytes. This is a consequence of the failure, not its cause.
-            Ok(_) | Err(PackError::Write(_)) => None,
-            Err(cause) => Some(cause),
+            Err(PackError::Write(_)) => Ok(None),
+            packed => packed.map(Some),
         }
     }
 }
 
-/// How many bytes the bundle will have. For that it is packed, and nothing is kept.
-pub(super) async fn measure(plan: Arc<PackPlan>, sources: Arc<dyn Sources>) -> Result<u64, PackError> {
+/// Packs a bundle, and keeps nothing of it. Dropping this stops it soon.
+pub(super) async fn measure(plan: Arc<PackPlan>, sources: Arc<dyn Sources>) -> Result<Packed, PackError> {
+    let stop = CancellationToken::new();
+    let measure = Measure { stopped: stop.clone(), ..Measure::default() };
+    let _stop = stop.drop_guard();
     let packed = tokio::task::spawn_blocking(move || {
-        let count = pack(&plan, &*sources, Count(0), &mut |_| ())?;
-        Ok(count.0)
+        Ok(pack_in_segments(&plan, &*sources, measure, &mut |_| ())?.finish())
     });
-    packed.await.unwrap_or_else(|error| Err(PackError::Write(io::Error::other(error))))
+    joined(packed.await)
 }
 
-struct Count(u64);
+/// Counts and hashes the bytes of a bundle.
+#[derive(Debug, Default)]
+struct Measure {
+    sha256: Sha256,
+    size_bytes: u64,
+    segments: Segments,
+    stopped: CancellationToken,
+}
 
-impl Write for Count {
+impl Measure {
+    fn finish(self) -> Packed {
+        let Self { sha256, size_bytes, segments, .. } = self;
+        Packed { size_bytes, sha256: sha256.finalize().into(), segments: segments.finish() }
+    }
+}
+
+impl Write for Measure {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0 += bytes.len() as u64;
+        if self.stopped.is_cancelled() {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        self.sha256.update(bytes);
+        self.size_bytes += bytes.len() as u64;
+        self.segments.update(bytes);
         Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+impl Output for Measure {
+    fn cut(&mut self, at: u64) {
+        self.segments.cut(at);
     }
 }
 
@@ -251,26 +334,44 @@ async fn breathe(start: Start, sent_bytes: u64) {
 struct ChannelWriter {
     sender: mpsc::Sender<Piece>,
     chunk: BytesMut,
-    sha256: Sha256,
-    size_bytes: u64,
+    measure: Measure,
+    /// What comes before the bundle.
+    recipe: Bytes,
+    /// The parts that were not packed yet.
+    parts: VecDeque<Part>,
+}
+
+/// Bytes of the bundle that are all sent, or not.
+struct Part {
+    is_sent: bool,
+    left: u64,
 }
 
 impl ChannelWriter {
+    fn new(sender: mpsc::Sender<Piece>, contents: &Contents) -> Self {
+        let part = |part: &RecipePart| Part { is_sent: part.copied().is_none(), left: part.length() };
+        let (recipe, parts) = match contents {
+            Contents::Whole(_) => (Bytes::new(), [Part { is_sent: true, left: u64::MAX }].into()),
+            Contents::Splice(splice) => (splice.recipe.clone(), splice.parts.iter().map(part).collect()),
+        };
+        Self { sender, chunk: BytesMut::new(), measure: Measure::default(), recipe, parts }
+    }
+
+    fn begin(&mut self) -> io::Result<()> {
+        let recipe = mem::take(&mut self.recipe);
+        if recipe.is_empty() { Ok(()) } else { self.send(Piece::Bytes(recipe)) }
+    }
+
     fn finish(mut self) -> io::Result<Packed> {
         self.send_chunk()?;
         // Where the length is known, the connection may have closed the body by now.
         let _ = self.send(Piece::End);
-        Ok(Packed { size_bytes: self.size_bytes, sha256: self.sha256.finalize().into() })
+        Ok(self.measure.finish())
     }
 
     fn send_chunk(&mut self) -> io::Result<()> {
         let chunk = self.chunk.split().freeze();
-        if chunk.is_empty() {
-            return Ok(());
-        }
-        self.sha256.update(&chunk);
-        self.size_bytes += chunk.len() as u64;
-        self.send(Piece::Bytes(chunk))
+        if chunk.is_empty() { Ok(()) } else { self.send(Piece::Bytes(chunk)) }
     }
 
     fn send(&self, piece: Piece) -> io::Result<()> {
@@ -280,21 +381,35 @@ impl ChannelWriter {
 
 impl Write for ChannelWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.chunk.is_empty() {
-            self.chunk.reserve(CHUNK_BYTES);
+        // Files that were changed since they were measured may make more bytes. Their digest is another one then.
+        let mut part = self.parts.pop_front().unwrap_or(Part { is_sent: false, left: u64::MAX });
+        let mut length = usize::try_from(part.left).unwrap_or(usize::MAX).min(bytes.len());
+        if part.is_sent {
+            if self.chunk.is_empty() {
+                self.chunk.reserve(CHUNK_BYTES);
+            }
+            length = length.min(CHUNK_BYTES - self.chunk.len());
+            self.chunk.extend_from_slice(&bytes[..length]);
         }
-        let room = CHUNK_BYTES - self.chunk.len();
-        let taken = &bytes[..bytes.len().min(room)];
-        self.chunk.extend_from_slice(taken);
+        part.left -= length as u64;
+        if part.left > 0 {
+            self.parts.push_front(part);
+        }
         if self.chunk.len() == CHUNK_BYTES {
             self.send_chunk()?;
         }
-        Ok(taken.len())
+        self.measure.write(&bytes[..length])
     }
 
     /// Does nothing, because small pieces would be slower. `finish` sends the last piece.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+impl Output for ChannelWriter {
+    fn cut(&mut self, at: u64) {
+        self.measure.cut(at);
     }
 }
 
@@ -321,8 +436,13 @@ mod tests {
         let file = folder.path().join("app.jar");
         std::fs::write(&file, "a jar").unwrap();
         let (plan, reads) = (Arc::new(PackPlan::new(&[file]).unwrap()), Arc::new(Reads::default()));
-        let (packing, body) =
-            Packing::start(plan, Arc::new(Disk), Arc::clone(&reads) as _, Start::Swift, None);
+        let (packing, body) = Packing::start(
+            plan,
+            Arc::new(Disk),
+            Arc::clone(&reads) as _,
+            Start::Swift,
+            &Contents::Whole(None),
+        );
         // The connection was refused, so the body is never read.
         drop(body);
         assert!(joined(packing.outcome.await).is_err());
@@ -335,9 +455,10 @@ mod tests {
         let file = folder.path().join("app.jar");
         std::fs::write(&file, "a jar").unwrap();
         let plan = Arc::new(PackPlan::new(&[file]).unwrap());
-        let length = measure(Arc::clone(&plan), Arc::new(Disk)).await.unwrap();
+        let length = measure(Arc::clone(&plan), Arc::new(Disk)).await.unwrap().size_bytes;
         let reads = Arc::new(Reads::default());
-        let (packing, mut body) = Packing::start(plan, Arc::new(Disk), reads, Start::Swift, Some(length));
+        let (packing, mut body) =
+            Packing::start(plan, Arc::new(Disk), reads, Start::Swift, &Contents::Whole(Some(length)));
         let bytes = body.frame().await.unwrap().unwrap().into_data().unwrap();
         assert_eq!((bytes.len() as u64, packing.is_complete()), (length, true));
         // A connection asks for nothing more.
@@ -348,8 +469,7 @@ mod tests {
     #[test]
     fn a_body_that_is_closed_after_its_last_byte_is_packed_all_the_same() {
         let (sender, receiver) = mpsc::channel(1);
-        let mut writer =
-            ChannelWriter { sender, chunk: BytesMut::new(), sha256: Sha256::new(), size_bytes: 0 };
+        let mut writer = ChannelWriter::new(sender, &Contents::Whole(None));
         writer.write_all(&vec![0; CHUNK_BYTES]).unwrap();
         drop(receiver);
         assert_eq!(writer.finish().unwrap().size_bytes, CHUNK_BYTES as u64);

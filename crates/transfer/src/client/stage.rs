@@ -1,25 +1,32 @@
 //! Stages a bundle: packs while it uploads, and tries again after failures that may pass.
 
+mod error;
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
+pub use error::{StageError, TokenInClear};
+
 use super::address::ServerAddress;
+use super::answer::Answer;
 use super::failure::Failure;
 use super::http::HttpClient;
-use super::packing::{Start, measure};
-use super::retry::{Attempt, Retries, RetryNotice, RetryPolicy, Tried};
+use super::packing::{Contents, Packed, Start, measure};
+use super::retry::{Attempt, Retries, RetryNotice, RetryPolicy};
+use super::reuse::{Known, LEAST_SPARED, Memory, SplicePlan, StagedBefore};
 use super::secret_file::UploadToken;
-use super::upload::{AttemptError, upload};
+use super::upload::{AttemptError, Uploaded, upload};
 use super::upload_tokens::UploadTokens;
 use crate::bundle::{PackError, PackPlan, Sources};
+use cloakroom_core::protocol::problem::Code;
 use cloakroom_core::protocol::v1::{self, Ticket};
 use cloakroom_core::resource::Owner;
 use cloakroom_core::size::format_size;
-use cloakroom_core::text::chain;
 use cloakroom_core::time::{SparkDuration, format_duration};
 
 /// How many uploads may end without any answer. A whole upload costs much, so there is only one more attempt.
@@ -56,9 +63,16 @@ pub struct StageRequest {
     pub plan: Arc<PackPlan>,
     /// The sources of the files' bytes.
     pub sources: Arc<dyn Sources>,
+    /// What this user has staged before; `None` if nothing of it is to be used or remembered.
+    pub before: Option<StagedBefore>,
 }
 
 impl StageRequest {
+    /// What was staged before at this place.
+    fn memory(&self) -> Option<Memory> {
+        Some(self.before.as_ref()?.at(&self.server, self.owner.namespace()))
+    }
+
     /// [`HttpClient::stage`] checks this, too. A caller that checks it first announces no upload in vain.
     pub fn check_token(&self) -> Result<(), TokenInClear> {
         if self.token.is_some() && !self.server.is_confidential() {
@@ -92,6 +106,8 @@ impl StageRequest {
 pub trait StageObserver: Send + Sync + 'static {
     /// This attempt has read `read_bytes` bytes of the files.
     fn packed(&self, read_bytes: u64);
+    /// Only `sent_bytes` are sent, because the server has the rest since then.
+    fn reusing(&self, _sent_bytes: u64, _since: Timestamp) {}
     /// The whole bundle was sent some seconds ago, and no answer has come. An observer that shows this anyway can
     /// ignore it.
     fn awaiting_answer(&self) {}
@@ -117,75 +133,6 @@ impl fmt::Debug for Staged {
     }
 }
 
-/// An upload token that other machines on the way could read.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "the upload token would travel unencrypted to {server}, so nothing was sent: \
-     use an https address, or leave the token out if the server wants none"
-)]
-pub struct TokenInClear {
-    server: ServerAddress,
-}
-
-/// The reason why a bundle is not on the server.
-#[derive(Debug, thiserror::Error)]
-pub enum StageError {
-    /// Other machines on the way could read the upload token.
-    #[error(transparent)]
-    TokenInClear(#[from] TokenInClear),
-    /// The files could not be packed.
-    #[error(transparent)]
-    Pack(#[from] PackError),
-    /// The server would refuse the bundle for its size, because it comes through the API server.
-    #[error(
-        "the bundle is larger than {server} takes through the API server: at most {} (--max-proxied-size), and the jars and \
-         other files that are not compressed again have {}; name an address of the server that you reach{such_as}: --server, \
-         in a submission spark.kubernetes.resourceStagingServer.uri; or forward its port by kubectl port-forward",
-        format_size(*.most), format_size(*.stored)
-    )]
-    TooLargeForWay {
-        server: ServerAddress,
-        most: u64,
-        stored: u64,
-        /// An address, as the end of the advice to name one.
-        such_as: String,
-    },
-    /// The server would refuse the bundle for its size.
-    #[error(
-        "the bundle is larger than {server} takes: at most {} (--max-resource-size), and the jars and other files that are \
-         not compressed again have {}; leave out what the image can have, or ask its admin for more",
-        format_size(*.most), format_size(*.stored)
-    )]
-    TooLarge { server: ServerAddress, most: u64, stored: u64 },
-    /// The exchange failed, and no further attempt follows.
-    #[error(
-        "could not stage to {server}: {why}{tried}{then}{kept}",
-        then = then(.failure.advice()),
-        kept = kept(*.may_be_kept)
-    )]
-    Failed {
-        server: ServerAddress,
-        /// The reason and the progress, in words for the user.
-        why: String,
-        failure: Failure,
-        tried: Tried,
-        /// Whether an attempt may have made a resource whose ticket was lost.
-        may_be_kept: bool,
-    },
-    /// The caller stopped staging.
-    #[error("stopped before it was staged to {server}{kept}", kept = kept(*.may_be_kept))]
-    Stopped {
-        server: ServerAddress,
-        /// Whether an attempt may have made a resource whose ticket was lost.
-        may_be_kept: bool,
-    },
-    /// The server stored other bytes than were sent.
-    #[error(
-        "{server} stored {stored}, but this program sent {sent}: something in between changes the bytes; stage it again"
-    )]
-    OtherBytes { server: ServerAddress, stored: String, sent: String },
-}
-
 impl Staged {
     /// The same with a URL that begins with `base`, for a server that was asked by another address than its clients have.
     pub fn at(mut self, base: &str) -> Self {
@@ -195,36 +142,6 @@ impl Staged {
         self.ticket.url = url;
         self
     }
-}
-
-impl StageError {
-    /// The message with other advice, for a caller that knows how the server was named.
-    pub fn advised(&self, advice: impl FnOnce(&Failure) -> Option<String>) -> String {
-        match self {
-            Self::Failed { server, why, failure, tried, may_be_kept } => {
-                let then = then(advice(failure).as_deref());
-                format!("could not stage to {server}: {why}{tried}{then}{}", kept(*may_be_kept))
-            }
-            other => chain(other),
-        }
-    }
-
-    /// Whether the server may keep a bundle whose ticket was lost. It expires unused.
-    pub fn may_be_kept(&self) -> bool {
-        matches!(self, Self::Failed { may_be_kept: true, .. } | Self::Stopped { may_be_kept: true, .. })
-    }
-}
-
-fn kept(may_be_kept: bool) -> &'static str {
-    if may_be_kept {
-        " (all of it was sent: perhaps the server keeps it, until it expires unused)"
-    } else {
-        ""
-    }
-}
-
-fn then(advice: Option<&str>) -> String {
-    advice.map(|advice| format!("; {advice}")).unwrap_or_default()
 }
 
 impl HttpClient {
@@ -239,27 +156,29 @@ impl HttpClient {
         observer: Arc<dyn StageObserver>,
     ) -> Result<Staged, StageError> {
         request.check_token()?;
-        self.check_size(request).await?;
         let retries = Retries::new(policy, MOST_SILENCES);
-        let mut attempts =
-            Attempts { request, retries, start: Start::Swift, length: None, may_be_kept: false };
+        let (start, contents) = (Start::Swift, Contents::Whole(None));
+        let mut attempts = Attempts { request, retries, start, contents, may_be_kept: false };
+        let memory = request.memory();
+        if let Some(splice) = attempts.splice(memory.as_ref(), stop).await? {
+            observer.reusing(splice.body_bytes(), splice.since);
+            attempts.contents = Contents::Splice(Arc::new(splice));
+        }
+        self.check_size(request, &attempts.contents).await?;
         loop {
             let (began, observing) = (Instant::now(), Arc::clone(&observer));
-            let wait = match upload(self, request, observing, attempts.start, attempts.length, stop).await {
-                Ok(staged) => {
-                    if let Some(tokens) = &request.tokens {
-                        tokens.taken().await;
-                    }
-                    return Ok(Staged { may_be_twice: attempts.may_be_kept, ..staged });
-                }
-                Err(AttemptError::Failed { failure, .. })
-                    if failure.status() == Some(LENGTH_REQUIRED) && attempts.length.is_none() =>
-                {
-                    let (plan, sources) = (Arc::clone(&request.plan), Arc::clone(&request.sources));
-                    attempts.length = Some(measure(plan, sources).await?);
-                    continue;
-                }
-                Err(AttemptError::Failed { failure, sent_bytes, may_be_kept }) => {
+            let uploading = upload(self, request, observing, attempts.start, &attempts.contents, stop);
+            let error = match uploading.await {
+                Ok(uploaded) => return Ok(attempts.succeeded(uploaded, memory.as_ref()).await),
+                Err(error) => error,
+            };
+            if attempts.send_otherwise(&error, memory.as_ref()).await? {
+                continue;
+            }
+            let wait = match error {
+                // What it sends next was decided.
+                AttemptError::Changed => continue,
+                AttemptError::Failed { failure, sent_bytes, may_be_kept } => {
                     tokio::select! {
                         biased;
                         has_another = request.has_another_token(&failure) => if has_another {
@@ -269,7 +188,8 @@ impl HttpClient {
                         () = stop.cancelled() => return Err(attempts.stopped(may_be_kept)),
                     }
                     attempts.may_be_kept |= may_be_kept;
-                    let archive_bytes = (!may_be_kept).then(|| request.plan.archive_bytes());
+                    let all = || attempts.contents.length().unwrap_or_else(|| request.plan.archive_bytes());
+                    let archive_bytes = (!may_be_kept).then(all);
                     let progress = match request.about_refused(&failure).await {
                         Some(told) => Some(told),
                         None => how_far(&failure, sent_bytes, archive_bytes),
@@ -280,9 +200,9 @@ impl HttpClient {
                     let wait = attempts.after(&attempt, progress.as_deref(), &*observer);
                     wait.ok_or_else(|| attempts.failed(&attempt, progress))?
                 }
-                Err(AttemptError::Pack(error)) => return Err(StageError::Pack(error)),
-                Err(AttemptError::Stopped { may_be_kept }) => return Err(attempts.stopped(may_be_kept)),
-                Err(AttemptError::OtherBytes { ticket, sent }) => {
+                AttemptError::Pack(error) => return Err(StageError::Pack(error)),
+                AttemptError::Stopped { may_be_kept } => return Err(attempts.stopped(may_be_kept)),
+                AttemptError::OtherBytes { ticket, sent } => {
                     return Err(self.other_bytes(request, &ticket, sent).await);
                 }
             };
@@ -295,7 +215,7 @@ impl HttpClient {
 
     /// Refuses a bundle that the server would refuse after it was sent. A server that gives no answer, or tells no limit,
     /// decides about the upload itself.
-    async fn check_size(&self, request: &StageRequest) -> Result<(), StageError> {
+    async fn check_size(&self, request: &StageRequest, contents: &Contents) -> Result<(), StageError> {
         let stored = request.plan.stored_bytes();
         if stored < WORTH_ASKING {
             return Ok(());
@@ -306,7 +226,8 @@ impl HttpClient {
         if let Some(most) = info.max_resource_size.filter(|most| stored > *most) {
             return Err(StageError::TooLarge { server, most, stored });
         }
-        if let Some(most) = info.max_proxied_size.filter(|most| self.has_way() && stored > *most) {
+        let sent = contents.length().unwrap_or(stored);
+        if let Some(most) = info.max_proxied_size.filter(|most| self.has_way() && sent > *most) {
             let such_as = info.public_url.map(|url| format!(", such as {url}")).unwrap_or_default();
             return Err(StageError::TooLargeForWay { server, most, stored, such_as });
         }
@@ -329,12 +250,78 @@ struct Attempts<'a> {
     retries: Retries,
     /// How the next attempt begins.
     start: Start,
-    /// How many bytes it sends, if something on the way wants to know.
-    length: Option<u64>,
+    /// What it sends.
+    contents: Contents,
     may_be_kept: bool,
 }
 
 impl Attempts<'_> {
+    /// How the bundle can be put together from what was staged before; `None` if all of it is to be sent.
+    async fn splice(
+        &self,
+        memory: Option<&Memory>,
+        stop: &CancellationToken,
+    ) -> Result<Option<SplicePlan>, StageError> {
+        let known = memory.map(Memory::known).unwrap_or_default();
+        if known.is_empty() {
+            return Ok(None);
+        }
+        tokio::select! {
+            packed = self.measured() => Ok(SplicePlan::best(&packed?, &known)),
+            () = stop.cancelled() => Err(self.stopped(false)),
+        }
+    }
+
+    async fn measured(&self) -> Result<Packed, PackError> {
+        measure(Arc::clone(&self.request.plan), Arc::clone(&self.request.sources)).await
+    }
+
+    /// Whether this failure is over if the bundle is sent in another way, which the next attempt does.
+    async fn send_otherwise(
+        &mut self,
+        error: &AttemptError,
+        memory: Option<&Memory>,
+    ) -> Result<bool, PackError> {
+        let failure = match error {
+            AttemptError::Failed { failure, .. } => failure,
+            AttemptError::Changed => {
+                self.contents = Contents::Whole(None);
+                return Ok(true);
+            }
+            _ => return Ok(false),
+        };
+        match &self.contents {
+            Contents::Splice(splice) if is_about_splice(failure) => {
+                tracing::debug!(error = %failure, "the server has not put the bundle together, so all of it is sent");
+                let is_gone =
+                    |answer: &Answer| answer.has_code(Code::NotFound) || answer.has_code(Code::Gone);
+                if matches!(failure, Failure::Answered(answer) if is_gone(answer))
+                    && let Some(memory) = memory
+                {
+                    memory.forget(&splice.source);
+                }
+                self.contents = Contents::Whole(None);
+            }
+            Contents::Whole(None) if failure.status() == Some(LENGTH_REQUIRED) => {
+                self.contents = Contents::Whole(Some(self.measured().await?.size_bytes));
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Remembers the bundle, because a later one may have parts of it.
+    async fn succeeded(&self, uploaded: Uploaded, memory: Option<&Memory>) -> Staged {
+        let Uploaded { staged, segments } = uploaded;
+        if let Some(tokens) = &self.request.tokens {
+            tokens.taken().await;
+        }
+        if let Some(memory) = memory.filter(|_| staged.ticket.size_bytes >= LEAST_SPARED) {
+            memory.add(Known::new(&staged.ticket, segments));
+        }
+        Staged { may_be_twice: self.may_be_kept, ..staged }
+    }
+
     /// How long to wait before the next attempt; `None` if there is none. Notifies the observer.
     fn after(
         &mut self,
@@ -380,6 +367,16 @@ fn is_worth_another(failure: &Failure) -> bool {
     failure.is_transient() && !is_final
 }
 
+/// Whether the server does not put the bundle together. The answers that are left out are those that an upload would get as well: a
+/// token or a right is missing, the client is too slow, or the server has no time.
+fn is_about_splice(failure: &Failure) -> bool {
+    match failure {
+        Failure::Answered(answer) => ![401, 403, 408, 429, 503].contains(&answer.status),
+        Failure::Foreign { .. } | Failure::Redirected { .. } => true,
+        _ => false,
+    }
+}
+
 /// The progress of an upload that broke, in words for the user. `archive_bytes` is about the size of the bundle; `None`
 /// if the whole bundle was sent.
 fn how_far(failure: &Failure, sent_bytes: u64, archive_bytes: Option<u64>) -> Option<String> {
@@ -406,7 +403,6 @@ fn how_far(failure: &Failure, sent_bytes: u64, archive_bytes: Option<u64>) -> Op
 
 #[cfg(test)]
 mod tests {
-    use super::super::answer::Answer;
     use super::*;
 
     #[test]

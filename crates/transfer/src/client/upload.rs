@@ -9,10 +9,11 @@ use tokio_util::sync::CancellationToken;
 use super::answer::has_content_type;
 use super::failure::Failure;
 use super::http::HttpClient;
-use super::packing::{Packed, Packing, Start};
+use super::packing::{Contents, Packed, Packing, Start};
 use super::stage::{StageObserver, StageRequest, Staged};
 use super::upload_tokens::Credential;
-use crate::bundle::PackError;
+use crate::bundle::{PackError, Segment};
+use cloakroom_core::protocol::recipe::RECIPE_LENGTH;
 use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_core::protocol::{BUNDLE_CONTENT_TYPE, CLAIMED_USER, digest, v1};
 use cloakroom_core::resource::ResourceId;
@@ -28,13 +29,21 @@ pub(super) enum AttemptError {
     Failed { failure: Failure, sent_bytes: u64, may_be_kept: bool },
     /// The ticket has another size or digest than the sent bytes.
     OtherBytes { ticket: Box<Ticket>, sent: String },
+    /// The files have other bytes than when the bundle was measured.
+    Changed,
     /// The caller stopped the attempt before the answer came.
     Stopped { may_be_kept: bool },
 }
 
+/// A bundle that the server has.
+pub(super) struct Uploaded {
+    pub staged: Staged,
+    pub segments: Vec<Segment>,
+}
+
 /// The URL that `request` is posted to, with the owner in the query.
-pub(super) fn upload_url(request: &StageRequest) -> Url {
-    let mut url = request.server.join(v1::RESOURCES);
+pub(super) fn upload_url(request: &StageRequest, path: &str) -> Url {
+    let mut url = request.server.join(path);
     let owner = &request.owner;
     {
         let mut query = url.query_pairs_mut();
@@ -54,24 +63,30 @@ pub(super) fn upload_url(request: &StageRequest) -> Url {
     url
 }
 
-/// Packs and sends the bundle once. `length` is how many bytes that will be, if it was measured.
+/// Packs and sends the bundle once.
 pub(super) async fn upload(
     http: &HttpClient,
     request: &StageRequest,
     observer: Arc<dyn StageObserver>,
     start: Start,
-    length: Option<u64>,
+    contents: &Contents,
     stop: &CancellationToken,
-) -> Result<Staged, AttemptError> {
+) -> Result<Uploaded, AttemptError> {
     let credential = tokio::select! {
         credential = credential(request) => credential?,
         () = stop.cancelled() => return Err(AttemptError::Stopped { may_be_kept: false }),
     };
-    let url = upload_url(request);
     let (plan, sources) = (Arc::clone(&request.plan), Arc::clone(&request.sources));
-    let (packing, body) = Packing::start(plan, sources, Arc::clone(&observer), start, length);
-    let mut post = http.to_server().post(url).header(CONTENT_TYPE, BUNDLE_CONTENT_TYPE).body(body);
-    if let Some(length) = length {
+    let (packing, body) = Packing::start(plan, sources, Arc::clone(&observer), start, contents);
+    let mut post = match contents {
+        Contents::Whole(_) => http.to_server().post(upload_url(request, v1::RESOURCES)),
+        Contents::Splice(splice) => {
+            let url = upload_url(request, &v1::spliced_path(&splice.source));
+            http.to_server().post(url).header(RECIPE_LENGTH, splice.recipe.len())
+        }
+    };
+    post = post.header(CONTENT_TYPE, BUNDLE_CONTENT_TYPE).body(body);
+    if let Some(length) = contents.length() {
         post = post.header(CONTENT_LENGTH, length);
     }
     if let Some(Credential { token, user }) = &credential {
@@ -86,15 +101,16 @@ pub(super) async fn upload(
         () = packing.stopped(stop) => return Err(AttemptError::Stopped { may_be_kept: packing.is_complete() }),
     };
     match answered {
-        Ok(response) if response.status().is_success() => accepted(http, response, packing).await,
+        Ok(response) if response.status().is_success() => accepted(http, response, packing, contents).await,
         Ok(response) => {
-            let secrets: Vec<&str> = credential.iter().map(|shown| shown.token.expose()).collect();
+            let token = credential.iter().map(|shown| shown.token.expose());
+            let secrets: Vec<&str> = token.chain(contents.secret()).collect();
             // A refusal may come while the body is still being sent. It is read to its end before packing stops, because
             // stopping breaks the connection.
             let failure = http.answered(response, &secrets).await;
-            Err(aborted(failure, packing).await)
+            Err(aborted(failure, packing, contents).await)
         }
-        Err(failure) => Err(aborted(failure, packing).await),
+        Err(failure) => Err(aborted(failure, packing, contents).await),
     }
 }
 
@@ -108,18 +124,21 @@ async fn credential(request: &StageRequest) -> Result<Option<Credential>, Attemp
     tokens.credential().await.map_err(failed)
 }
 
-async fn aborted(failure: Failure, packing: Packing) -> AttemptError {
+async fn aborted(failure: Failure, packing: Packing, contents: &Contents) -> AttemptError {
     let is_unclear = is_about_the_answer(&failure);
-    unclear(failure, packing, is_unclear).await
+    unclear(failure, packing, contents, is_unclear).await
 }
 
 /// `is_unclear`: whether the server may have stored what it got completely.
-async fn unclear(failure: Failure, packing: Packing, is_unclear: bool) -> AttemptError {
+async fn unclear(failure: Failure, packing: Packing, contents: &Contents, is_unclear: bool) -> AttemptError {
     let sent_bytes = packing.sent_bytes();
     let may_be_kept = is_unclear && packing.is_complete();
     match packing.abort().await {
-        Some(cause) => AttemptError::Pack(cause),
-        None => AttemptError::Failed { failure, sent_bytes, may_be_kept },
+        Err(cause) => AttemptError::Pack(cause),
+        Ok(Some(packed)) if contents.sha256().is_some_and(|sha256| sha256 != packed.sha256) => {
+            AttemptError::Changed
+        }
+        Ok(_) => AttemptError::Failed { failure, sent_bytes, may_be_kept },
     }
 }
 
@@ -131,21 +150,27 @@ fn is_about_the_answer(failure: &Failure) -> bool {
     }
 }
 
-async fn accepted(http: &HttpClient, response: Response, packing: Packing) -> Result<Staged, AttemptError> {
+async fn accepted(
+    http: &HttpClient,
+    response: Response,
+    packing: Packing,
+    contents: &Contents,
+) -> Result<Uploaded, AttemptError> {
     let is_json = has_content_type(response.headers(), "application/json");
     let body = match http.whole_body(response).await {
         Ok(body) => body,
-        Err(failure) => return Err(aborted(failure, packing).await),
+        Err(failure) => return Err(aborted(failure, packing, contents).await),
     };
     let staged = match staged(if is_json { &body } else { b"" }) {
         Ok(staged) => staged,
         Err(wrong) => {
             let why = format!("{wrong}, so this is not a cloakroom server");
-            return Err(unclear(Failure::Foreign { why }, packing, true).await);
+            return Err(unclear(Failure::Foreign { why }, packing, contents, true).await);
         }
     };
-    let sent = packing.finish().await.map_err(AttemptError::Pack)?;
-    check(&sent, staged)
+    let packed = packing.finish().await.map_err(AttemptError::Pack)?;
+    let staged = check(&packed, staged)?;
+    Ok(Uploaded { staged, segments: packed.segments })
 }
 
 /// Reads a ticket. Checks its id, because that becomes a part of paths. An error says what is wrong with the answer.

@@ -47,6 +47,8 @@ pub(in crate::plan) struct StagingServer {
     pub uploader: Option<Uploader>,
     /// How long to wait for a server that does not answer.
     pub policy: RetryPolicy,
+    /// Whether a bundle may have parts of an earlier one.
+    pub may_reuse: bool,
     /// Where the user has named the server, for advice in messages.
     pub named: Named,
     /// Certificates that this machine trusts in addition to the system's.
@@ -107,6 +109,7 @@ impl StagingServer {
             token,
             uploader,
             policy: policy(conf, &place)?,
+            may_reuse: !conf.read(&keys::CLOAKROOM_NO_REUSE)?.unwrap_or_default(),
             named: Named::of(conf),
             trusted: trust_of_this_machine(conf, &place, machine, warnings)?,
             trust_of_pods: trust_of_pods(conf, machine)?,
