@@ -114,7 +114,7 @@ impl Build {
 }
 
 /// User and system time of a process so far.
-fn cpu(server: &Cloakroom) -> Duration {
+pub(super) fn cpu(server: &Cloakroom) -> Duration {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", server.pid())).unwrap();
     // The program's name is in brackets and may contain any character, so fields are counted from the last closing
     // bracket.

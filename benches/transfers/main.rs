@@ -15,11 +15,12 @@ mod lifecycle;
 mod logged;
 mod memory;
 mod nginx;
+mod reuse;
 mod stage_fetch;
 mod startup;
 mod submit;
 
-const SCENARIOS: [(&str, fn()); 11] = [
+const SCENARIOS: [(&str, fn()); 12] = [
     ("startup", startup::run),
     ("memory", memory::run),
     ("lifecycle", lifecycle::run),
@@ -29,6 +30,7 @@ const SCENARIOS: [(&str, fn()); 11] = [
     ("logged", logged::run),
     ("forms", forms::run),
     ("stage-fetch", stage_fetch::run),
+    ("reuse", reuse::run),
     ("submit", submit::run),
     ("binaries", binaries::run),
 ];

@@ -161,6 +161,24 @@ fn everything_reaches_the_pod_by_the_very_objects_that_were_made() {
 }
 
 #[test]
+fn a_second_submission_sends_only_what_changed() {
+    let submitter = Submitter::new();
+    submitter.folder.write("lib/dep one.jar", noise(2 << 20));
+    let said = |name: &str, more: &[&str]| {
+        let pod = format!("spark.kubernetes.driver.pod.name={name}");
+        let output = submitter.submitted(&[&["--conf", &pod], more].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        stderr(&output)
+    };
+    assert!(!said("first", &[]).contains("travel"));
+    submitter.folder.write("app.jar", "the application, built again");
+    let second = said("second", &[]);
+    assert!(second.contains(" of it travel: the server has the rest since "), "{second}");
+    let no_reuse = ["--conf", "spark.kubernetes.cloakroom.noReuse=true"];
+    assert!(!said("third", &no_reuse).contains("travel"));
+}
+
+#[test]
 fn secrets_of_tickets_are_in_the_secret_and_nowhere_else() {
     let submitter = Submitter::new();
     let output = submitter.submitted(&["--verbose"]);

@@ -22,6 +22,7 @@ mod pages;
 mod proxies;
 mod read_only;
 mod spark_jars;
+mod spliced;
 mod through_api_server;
 mod try_it;
 mod upload_tokens;
@@ -37,6 +38,7 @@ fn main() {
         limits::trials(),
         buckets::trials(),
         logged::trials(),
+        spliced::trials(),
         clouds::trials(),
         read_only::trials(),
         spark_jars::trials(),

@@ -35,6 +35,21 @@ spec:
   executor: {instances: 2}
 ";
 
+#[test]
+fn a_second_run_sends_only_what_changed() {
+    let stager = Stager::new();
+    stager.folder.write("app.jar", cloakroom_testing::noise::noise(2 << 20));
+    let said = |more: &[&str]| {
+        let mut command = stager.stage_for("spark-submit", &[more, &["--dry-run", "app.jar"]].concat());
+        let output = command.env("HOME", stager.folder.root()).output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        stderr(&output)
+    };
+    assert!(!said(&[]).contains("travel"));
+    assert!(said(&[]).contains(" of it travel: the server has the rest since "));
+    assert!(!said(&["--no-reuse"]).contains("travel"));
+}
+
 impl Stager {
     /// With an application's file and a cluster that knows the kind.
     fn with_application() -> Self {

@@ -35,6 +35,8 @@ pub(super) struct GzipWriter<W> {
     deflate: Compress,
     deflating: bool,
     crc: Crc,
+    /// That of the present part alone, which is not in `crc` yet.
+    part: Option<Crc>,
 }
 
 impl<W: Write> GzipWriter<W> {
@@ -52,7 +54,20 @@ impl<W: Write> GzipWriter<W> {
             deflate,
             deflating: false,
             crc: Crc::new(),
+            part: None,
         }
+    }
+
+    /// Begins a part whose content has a checksum of its own. That costs nothing, because it is combined with that of the member.
+    pub(super) fn begin_part(&mut self) {
+        self.part = Some(Crc::new());
+    }
+
+    /// Ends the part, and returns the checksum of its content.
+    pub(super) fn end_part(&mut self) -> u32 {
+        let part = self.part.take().unwrap_or_default();
+        self.crc.combine(&part);
+        part.sum()
     }
 
     /// How many bytes of content were taken so far.
@@ -90,7 +105,7 @@ impl<W: Write> GzipWriter<W> {
         let start = self.filled + BLOCK_HEADER_BYTES;
         self.buffer[self.filled..start].copy_from_slice(&[0, low, high, !low, !high]);
         self.filled = start + length;
-        self.crc.update(&self.buffer[start..self.filled]);
+        self.part.as_mut().unwrap_or(&mut self.crc).update(&self.buffer[start..self.filled]);
         self.taken_bytes += length as u64;
         Ok(())
     }
@@ -108,7 +123,7 @@ impl<W: Write> GzipWriter<W> {
     }
 
     pub(super) fn deflate(&mut self, mut bytes: &[u8]) -> io::Result<()> {
-        self.crc.update(bytes);
+        self.part.as_mut().unwrap_or(&mut self.crc).update(bytes);
         self.taken_bytes += bytes.len() as u64;
         self.deflating = true;
         while !bytes.is_empty() {

@@ -39,11 +39,14 @@ pub fn pack<W: Write>(
     pack_in_segments(plan, sources, Uncut(out), on_progress).map(|Uncut(out)| out)
 }
 
-/// Takes the bytes of a bundle, and is told where its segments end: what is between two ends may be the same in a later bundle.
+/// Takes the bytes of a bundle, and is told where the content of large files is: it may be the same in a later bundle. A place is told
+/// before the bytes behind it come; some bytes before it may still come.
 pub trait Output: Write {
-    /// A segment ends before the byte `at` of the bundle, from 0. No byte behind it was written yet, but some before it may still
-    /// come.
-    fn cut(&mut self, at: u64);
+    /// A content begins at the byte `at` of the bundle, from 0.
+    fn file_begins(&mut self, at: u64);
+
+    /// It ends before the byte `at`. `crc` is that of the content before it was packed.
+    fn file_ends(&mut self, at: u64, crc: u32);
 }
 
 struct Uncut<W>(W);
@@ -59,10 +62,11 @@ impl<W: Write> Write for Uncut<W> {
 }
 
 impl<W: Write> Output for Uncut<W> {
-    fn cut(&mut self, _: u64) {}
+    fn file_begins(&mut self, _: u64) {}
+    fn file_ends(&mut self, _: u64, _: u32) {}
 }
 
-/// The same with the ends of segments: a large file's content is one.
+/// The same for an output that wants to know where large files are.
 pub fn pack_in_segments<W: Output>(
     plan: &PackPlan,
     sources: &dyn Sources,
@@ -116,21 +120,19 @@ impl<W: Output> Packer<'_, W> {
         };
         let is_alone = file.size_bytes >= least_alone;
         if is_alone {
-            self.cut().map_err(PackError::Write)?;
+            self.gzip.end_deflate().map_err(PackError::Write)?;
+            self.gzip.begin_part();
+            let at = self.gzip.made_bytes();
+            self.gzip.output().file_begins(at);
         }
         self.content(method, file, &mut *source)?;
         if is_alone {
-            self.cut().map_err(PackError::Write)?;
+            self.gzip.end_deflate().map_err(PackError::Write)?;
+            let (at, crc) = (self.gzip.made_bytes(), self.gzip.end_part());
+            self.gzip.output().file_ends(at, crc);
         }
         check_unchanged(file, &*source)?;
         self.put(method, padding(file.size_bytes))
-    }
-
-    fn cut(&mut self) -> io::Result<()> {
-        self.gzip.end_deflate()?;
-        let at = self.gzip.made_bytes();
-        self.gzip.output().cut(at);
-        Ok(())
     }
 
     /// Writes exactly as many bytes as the header announces.

@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 /// compares the SHA-256 of the whole. A second cryptographic hash would make packing slower, and spare nobody that comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Segment {
-    /// In bytes.
+    /// In bytes, packed.
     pub length: u64,
-    /// CRC-32.
+    /// CRC-32: of a large file's content as it is in the file, which the packer computes anyway, and of other bytes as they are packed.
     pub crc: u32,
 }
 
@@ -21,30 +21,39 @@ pub struct Segment {
 #[derive(Debug, Default)]
 pub struct Segments {
     all: Vec<Segment>,
-    /// The bytes of the segment that has not ended.
+    /// The checksum of the segment that has not ended, unless it is a file.
     open: Crc,
+    is_file: bool,
     /// Where that segment begins.
     begins_at: u64,
     /// How many bytes were seen.
     seen_bytes: u64,
-    /// Ends that were told before their bytes came.
-    ends: VecDeque<u64>,
+    /// Ends that were told before their bytes came. That of a file has a checksum.
+    ends: VecDeque<(u64, Option<u32>)>,
 }
 
 impl Segments {
-    /// A segment ends before the byte `at` of the bundle.
-    pub fn cut(&mut self, at: u64) {
-        self.ends.push_back(at);
+    /// The content of a large file begins at the byte `at` of the bundle.
+    pub fn file_begins(&mut self, at: u64) {
+        self.ends.push_back((at, None));
+        self.end_those_that_are_whole();
+    }
+
+    /// It ends before the byte `at`.
+    pub fn file_ends(&mut self, at: u64, crc: u32) {
+        self.ends.push_back((at, Some(crc)));
         self.end_those_that_are_whole();
     }
 
     /// Takes the next bytes of the bundle.
     pub fn update(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
-            let to_end = self.ends.front().map_or(u64::MAX, |end| end - self.seen_bytes);
+            let to_end = self.ends.front().map_or(u64::MAX, |(end, _)| end - self.seen_bytes);
             let length = usize::try_from(to_end).unwrap_or(usize::MAX).min(bytes.len());
             let (now, later) = bytes.split_at(length);
-            self.open.update(now);
+            if !self.is_file {
+                self.open.update(now);
+            }
             self.seen_bytes += length as u64;
             self.end_those_that_are_whole();
             bytes = later;
@@ -53,22 +62,64 @@ impl Segments {
 
     /// The segments, the last one included.
     pub fn finish(mut self) -> Vec<Segment> {
-        self.end();
+        self.end(None);
         self.all
     }
 
     fn end_those_that_are_whole(&mut self) {
-        while self.ends.pop_front_if(|end| *end <= self.seen_bytes).is_some() {
-            self.end();
+        while let Some((_, crc)) = self.ends.pop_front_if(|(end, _)| *end <= self.seen_bytes) {
+            self.end(crc);
+            self.is_file = crc.is_none();
         }
     }
 
-    fn end(&mut self) {
+    fn end(&mut self, crc_of_file: Option<u32>) {
         let length = self.seen_bytes - self.begins_at;
         if length > 0 {
-            self.all.push(Segment { length, crc: self.open.sum() });
+            self.all.push(Segment { length, crc: crc_of_file.unwrap_or(self.open.sum()) });
         }
         self.open.reset();
         self.begins_at = self.seen_bytes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn crc(bytes: &[u8]) -> u32 {
+        let mut crc = Crc::new();
+        crc.update(bytes);
+        crc.sum()
+    }
+
+    #[test]
+    fn segments_end_where_it_was_told_however_the_bytes_come() {
+        let bytes: Vec<u8> = (0..100).collect();
+        let expected = [
+            Segment { length: 10, crc: crc(&bytes[..10]) },
+            Segment { length: 50, crc: 7 },
+            Segment { length: 40, crc: crc(&bytes[60..]) },
+        ];
+        for piece in 1..=100 {
+            for lag in [0, 1, 9, 30] {
+                // A place is told when at least the bytes up to there, less `lag`, have come.
+                let (mut segments, mut told) = (Segments::default(), 0);
+                for (number, bytes) in bytes.chunks(piece).enumerate() {
+                    let seen = number * piece;
+                    let end = seen + bytes.len();
+                    if told == 0 && end + lag > 10 {
+                        segments.file_begins(10);
+                        told = 1;
+                    }
+                    if told == 1 && end + lag > 60 {
+                        segments.file_ends(60, 7);
+                        told = 2;
+                    }
+                    segments.update(bytes);
+                }
+                assert_eq!(segments.finish(), expected, "pieces of {piece}, {lag} early");
+            }
+        }
     }
 }

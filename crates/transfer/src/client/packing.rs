@@ -133,10 +133,9 @@ impl Packing {
         contents: &Contents,
     ) -> (Self, reqwest::Body) {
         let (sender, receiver) = mpsc::channel(CHUNKS_IN_FLIGHT);
-        let length = contents.length();
-        let copied_bytes = contents.copied_bytes();
-        let mut writer = ChannelWriter::new(sender.clone(), contents);
+        let (length, copied_bytes) = (contents.length(), contents.copied_bytes());
         let (gauge, stop) = (Arc::new(Gauge { length, ..Gauge::default() }), CancellationToken::new());
+        let mut writer = ChannelWriter::new(sender.clone(), contents, stop.clone());
         let (asked, stopped) = (gauge.is_asked.clone(), stop.clone());
         let outcome = tokio::task::spawn_blocking(move || {
             wait_until(&asked, &stopped, &sender)?;
@@ -255,8 +254,12 @@ impl Write for Measure {
 }
 
 impl Output for Measure {
-    fn cut(&mut self, at: u64) {
-        self.segments.cut(at);
+    fn file_begins(&mut self, at: u64) {
+        self.segments.file_begins(at);
+    }
+
+    fn file_ends(&mut self, at: u64, crc: u32) {
+        self.segments.file_ends(at, crc);
     }
 }
 
@@ -348,13 +351,15 @@ struct Part {
 }
 
 impl ChannelWriter {
-    fn new(sender: mpsc::Sender<Piece>, contents: &Contents) -> Self {
+    /// With `stopped` it ends, also while it sends nothing.
+    fn new(sender: mpsc::Sender<Piece>, contents: &Contents, stopped: CancellationToken) -> Self {
         let part = |part: &RecipePart| Part { is_sent: part.copied().is_none(), left: part.length() };
         let (recipe, parts) = match contents {
             Contents::Whole(_) => (Bytes::new(), [Part { is_sent: true, left: u64::MAX }].into()),
             Contents::Splice(splice) => (splice.recipe.clone(), splice.parts.iter().map(part).collect()),
         };
-        Self { sender, chunk: BytesMut::new(), measure: Measure::default(), recipe, parts }
+        let measure = Measure { stopped, ..Measure::default() };
+        Self { sender, chunk: BytesMut::new(), measure, recipe, parts }
     }
 
     fn begin(&mut self) -> io::Result<()> {
@@ -408,8 +413,12 @@ impl Write for ChannelWriter {
 }
 
 impl Output for ChannelWriter {
-    fn cut(&mut self, at: u64) {
-        self.measure.cut(at);
+    fn file_begins(&mut self, at: u64) {
+        self.measure.file_begins(at);
+    }
+
+    fn file_ends(&mut self, at: u64, crc: u32) {
+        self.measure.file_ends(at, crc);
     }
 }
 
@@ -469,7 +478,7 @@ mod tests {
     #[test]
     fn a_body_that_is_closed_after_its_last_byte_is_packed_all_the_same() {
         let (sender, receiver) = mpsc::channel(1);
-        let mut writer = ChannelWriter::new(sender, &Contents::Whole(None));
+        let mut writer = ChannelWriter::new(sender, &Contents::Whole(None), CancellationToken::new());
         writer.write_all(&vec![0; CHUNK_BYTES]).unwrap();
         drop(receiver);
         assert_eq!(writer.finish().unwrap().size_bytes, CHUNK_BYTES as u64);
