@@ -22,6 +22,9 @@ const JARS: usize = 220;
 const JAR_BYTES: usize = 1_373_000;
 const ROUNDS: usize = 5;
 
+/// A line that has sent nothing for so long has no time to make up for.
+const IDLE: Duration = Duration::from_millis(20);
+
 /// The speed of a line, in bits a second; `None` has no limit.
 const LINES: [(&str, Option<u64>); 3] =
     [("loopback", None), ("100 Mbit/s", Some(100_000_000)), ("20 Mbit/s", Some(20_000_000))];
@@ -118,7 +121,9 @@ async fn line(server: SocketAddr, bits: Option<u64>, sent: Arc<AtomicU64>) -> So
                     sent.fetch_add(read as u64, Ordering::Relaxed);
                     if let Some(bits) = bits {
                         let took = Duration::from_nanos(read as u64 * 8 * 1_000_000_000 / bits);
-                        due = due.max(tokio::time::Instant::now()) + took;
+                        // A timer that is late is made up for; a line that was idle begins anew.
+                        let now = tokio::time::Instant::now();
+                        due = if due + IDLE < now { now } else { due } + took;
                         sleep_until(due).await;
                     }
                     if takes.write_all(&buffer[..read]).await.is_err() {

@@ -173,7 +173,7 @@ fn a_second_submission_sends_only_what_changed() {
     assert!(!said("first", &[]).contains("travel"));
     submitter.folder.write("app.jar", "the application, built again");
     let second = said("second", &[]);
-    assert!(second.contains(" of it travel: the server has the rest since "), "{second}");
+    assert!(second.contains(" of it travelled: the server had the rest since "), "{second}");
     let no_reuse = ["--conf", "spark.kubernetes.cloakroom.noReuse=true"];
     assert!(!said("third", &no_reuse).contains("travel"));
 }

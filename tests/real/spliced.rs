@@ -57,7 +57,7 @@ fn staged(mut command: Command) -> (Ticket, String) {
 
 fn assert_spliced(bucket: &Bucket, server: &Cloakroom, jars: &[PathBuf]) {
     let (ticket, said) = staged(command(bucket, server, jars, &[]));
-    assert!(said.contains(" of it travel: "), "{said}");
+    assert!(said.contains(" of it travelled: "), "{said}");
     let (whole, _) = staged(command(bucket, server, jars, &["--no-reuse"]));
     assert_eq!((ticket.size_bytes, ticket.sha256), (whole.size_bytes, whole.sha256));
 }
@@ -104,6 +104,6 @@ async fn splices_with_little_memory_do_not_wait_for_each_other(bucket: Bucket) {
     for stager in stagers {
         let (ticket, said) = stager.join().unwrap();
         assert_eq!(ticket.sha256, first.sha256);
-        assert!(said.contains(" of it travel: ") && !said.contains("again"), "{said}");
+        assert!(said.contains(" of it travelled: ") && !said.contains("again"), "{said}");
     }
 }

@@ -141,11 +141,11 @@ impl StageObserver for StageProgress {
         }
     }
 
-    fn reusing(&self, sent_bytes: u64, since: Timestamp) {
+    fn reused(&self, sent_bytes: u64, since: Timestamp) {
         if self.server.is_some() {
             let since = clock_time(&since.to_zoned(TimeZone::system()), &Zoned::now());
             let sent = format_size(sent_bytes);
-            self.screen.tell(&format!("{sent} of it travel: the server has the rest since {since}"));
+            self.screen.tell(&format!("{sent} of it travelled: the server had the rest since {since}"));
         }
     }
 

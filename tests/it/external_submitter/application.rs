@@ -46,7 +46,7 @@ fn a_second_run_sends_only_what_changed() {
         stderr(&output)
     };
     assert!(!said(&[]).contains("travel"));
-    assert!(said(&[]).contains(" of it travel: the server has the rest since "));
+    assert!(said(&[]).contains(" of it travelled: the server had the rest since "));
     assert!(!said(&["--no-reuse"]).contains("travel"));
 }
 

@@ -8,7 +8,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use cloakroom_core::client::Client;
 use cloakroom_core::lock::lock;
 
-/// How many splices read a recipe or copy at once.
+/// How many splices copy at once.
 const MOST: usize = 8;
 
 /// How many of these are of one client.

@@ -227,6 +227,28 @@ async fn a_source_that_is_deleted_stays_readable_for_a_while() {
 }
 
 #[tokio::test]
+async fn recipes_that_do_not_come_keep_no_other_splice_out() {
+    let app = TestApp::start().await;
+    let source = noise(SIZE);
+    let ticket = app.stage(source.clone()).await;
+    let mut silent = Vec::new();
+    for _ in 0..20 {
+        let mut wire = Wire::connect(app.address).await;
+        let path = spliced_path(&ticket.resource_id);
+        wire.send(format!("POST {path}?namespace=demo&label=a%3Db HTTP/1.1\r\nHost: x\r\n{RECIPE_LENGTH}: 100\r\nContent-Length: 100\r\n\r\n{{")).await;
+        silent.push(wire);
+    }
+    let whole = recipe(&ticket, &[Copy([0, SIZE as u64])], &source);
+    app.ticket(splice(&app, &ticket, &whole, b"").await).await;
+    let answer = silent[0].answer().await;
+    assert!(
+        answer.status == 408 && answer.text().contains("the recipe took longer than 10 s"),
+        "{}",
+        answer.text()
+    );
+}
+
+#[tokio::test]
 async fn a_source_counts_as_a_download_and_the_bundle_for_its_whole_size() {
     let source = noise(SIZE);
     let mut options = Options::default();

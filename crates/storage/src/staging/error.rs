@@ -39,7 +39,8 @@ pub enum UploadError {
     },
     /// The bytes have another digest than the client announced.
     #[error(
-        "the bytes that arrived have another SHA-256 than the digest header announced: nothing was kept; send them again"
+        "the bytes have another SHA-256 than was announced, in a digest header or in a recipe: nothing was kept; send all of them \
+         again"
     )]
     DigestMismatch,
     /// The number of bytes is not the announced one.

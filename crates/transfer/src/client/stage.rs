@@ -13,7 +13,6 @@ use tokio_util::sync::CancellationToken;
 pub use error::{StageError, TokenInClear};
 
 use super::address::ServerAddress;
-use super::answer::Answer;
 use super::failure::Failure;
 use super::http::HttpClient;
 use super::packing::{Contents, Packed, Start, measure};
@@ -106,8 +105,8 @@ impl StageRequest {
 pub trait StageObserver: Send + Sync + 'static {
     /// This attempt has read `read_bytes` bytes of the files.
     fn packed(&self, read_bytes: u64);
-    /// Only `sent_bytes` are sent, because the server has the rest since then.
-    fn reusing(&self, _sent_bytes: u64, _since: Timestamp) {}
+    /// Only `sent_bytes` were sent, because the server had the rest since then.
+    fn reused(&self, _sent_bytes: u64, _since: Timestamp) {}
     /// The whole bundle was sent some seconds ago, and no answer has come. An observer that shows this anyway can
     /// ignore it.
     fn awaiting_answer(&self) {}
@@ -158,21 +157,19 @@ impl HttpClient {
         request.check_token()?;
         let retries = Retries::new(policy, MOST_SILENCES);
         let (start, contents) = (Start::Swift, Contents::Whole(None));
-        let mut attempts = Attempts { request, retries, start, contents, may_be_kept: false };
-        let memory = request.memory();
-        if let Some(splice) = attempts.splice(memory.as_ref(), stop).await? {
-            observer.reusing(splice.body_bytes(), splice.since);
-            attempts.contents = Contents::Splice(Arc::new(splice));
-        }
+        let reuse = Reuse { memory: request.memory(), known: Vec::new(), packed: None };
+        let mut attempts = Attempts { request, retries, start, contents, reuse, may_be_kept: false };
+        attempts.compare(stop).await?;
         self.check_size(request, &attempts.contents).await?;
         loop {
             let (began, observing) = (Instant::now(), Arc::clone(&observer));
             let uploading = upload(self, request, observing, attempts.start, &attempts.contents, stop);
             let error = match uploading.await {
-                Ok(uploaded) => return Ok(attempts.succeeded(uploaded, memory.as_ref()).await),
+                Ok(uploaded) => return Ok(attempts.succeeded(uploaded, &*observer).await),
                 Err(error) => error,
             };
-            if attempts.send_otherwise(&error, memory.as_ref()).await? {
+            if attempts.send_otherwise(&error).await? {
+                self.check_size(request, &attempts.contents).await?;
                 continue;
             }
             let wait = match error {
@@ -244,6 +241,30 @@ impl HttpClient {
     }
 }
 
+/// What may be reused.
+struct Reuse {
+    memory: Option<Memory>,
+    /// Earlier bundles, the newest first.
+    known: Vec<Known>,
+    /// This bundle, if it was compared with them.
+    packed: Option<Packed>,
+}
+
+impl Reuse {
+    /// What to send now.
+    fn contents(&self) -> Contents {
+        let splice = self.packed.as_ref().and_then(|packed| SplicePlan::best(packed, &self.known));
+        splice.map_or(Contents::Whole(None), |splice| Contents::Splice(Arc::new(splice)))
+    }
+
+    fn forget(&mut self, source: &str) {
+        self.known.retain(|known| known.resource_id != source);
+        if let Some(memory) = &self.memory {
+            memory.forget(source);
+        }
+    }
+}
+
 /// The attempts to stage one bundle.
 struct Attempts<'a> {
     request: &'a StageRequest,
@@ -252,24 +273,23 @@ struct Attempts<'a> {
     start: Start,
     /// What it sends.
     contents: Contents,
+    reuse: Reuse,
     may_be_kept: bool,
 }
 
 impl Attempts<'_> {
-    /// How the bundle can be put together from what was staged before; `None` if all of it is to be sent.
-    async fn splice(
-        &self,
-        memory: Option<&Memory>,
-        stop: &CancellationToken,
-    ) -> Result<Option<SplicePlan>, StageError> {
-        let known = memory.map(Memory::known).unwrap_or_default();
-        if known.is_empty() {
-            return Ok(None);
+    /// Compares the bundle with those that were staged before, if there are any.
+    async fn compare(&mut self, stop: &CancellationToken) -> Result<(), StageError> {
+        self.reuse.known = self.reuse.memory.as_ref().map(Memory::known).unwrap_or_default();
+        if !self.reuse.known.is_empty() {
+            let packed = tokio::select! {
+                packed = self.measured() => packed?,
+                () = stop.cancelled() => return Err(self.stopped(false)),
+            };
+            self.reuse.packed = Some(packed);
+            self.contents = self.reuse.contents();
         }
-        tokio::select! {
-            packed = self.measured() => Ok(SplicePlan::best(&packed?, &known)),
-            () = stop.cancelled() => Err(self.stopped(false)),
-        }
+        Ok(())
     }
 
     async fn measured(&self) -> Result<Packed, PackError> {
@@ -277,13 +297,9 @@ impl Attempts<'_> {
     }
 
     /// Whether this failure is over if the bundle is sent in another way, which the next attempt does.
-    async fn send_otherwise(
-        &mut self,
-        error: &AttemptError,
-        memory: Option<&Memory>,
-    ) -> Result<bool, PackError> {
-        let failure = match error {
-            AttemptError::Failed { failure, .. } => failure,
+    async fn send_otherwise(&mut self, error: &AttemptError) -> Result<bool, PackError> {
+        let (failure, may_be_kept) = match error {
+            AttemptError::Failed { failure, may_be_kept, .. } => (failure, *may_be_kept),
             AttemptError::Changed => {
                 self.contents = Contents::Whole(None);
                 return Ok(true);
@@ -292,30 +308,36 @@ impl Attempts<'_> {
         };
         match &self.contents {
             Contents::Splice(splice) if is_about_splice(failure) => {
-                tracing::debug!(error = %failure, "the server has not put the bundle together, so all of it is sent");
-                let is_gone =
-                    |answer: &Answer| answer.has_code(Code::NotFound) || answer.has_code(Code::Gone);
-                if matches!(failure, Failure::Answered(answer) if is_gone(answer))
-                    && let Some(memory) = memory
-                {
-                    memory.forget(&splice.source);
-                }
+                tracing::debug!(error = %failure, "the server has not put the bundle together");
+                let source = splice.source.clone();
                 self.contents = Contents::Whole(None);
+                if has_code(failure, &[Code::NotFound, Code::Gone, Code::Internal]) {
+                    self.reuse.forget(&source);
+                    self.contents = self.reuse.contents();
+                } else if has_code(failure, &[Code::DigestMismatch, Code::InvalidRecipe]) {
+                    self.reuse.forget(&source);
+                }
             }
             Contents::Whole(None) if failure.status() == Some(LENGTH_REQUIRED) => {
                 self.contents = Contents::Whole(Some(self.measured().await?.size_bytes));
             }
             _ => return Ok(false),
         }
+        // A page of something else on the way is no bundle.
+        self.may_be_kept |= may_be_kept && !matches!(failure, Failure::Foreign { .. });
         Ok(true)
     }
 
     /// Remembers the bundle, because a later one may have parts of it.
-    async fn succeeded(&self, uploaded: Uploaded, memory: Option<&Memory>) -> Staged {
+    async fn succeeded(&self, uploaded: Uploaded, observer: &dyn StageObserver) -> Staged {
         let Uploaded { staged, segments } = uploaded;
+        if let Some(splice) = self.contents.splice() {
+            observer.reused(splice.body_bytes(), splice.since);
+        }
         if let Some(tokens) = &self.request.tokens {
             tokens.taken().await;
         }
+        let memory = self.reuse.memory.as_ref();
         if let Some(memory) = memory.filter(|_| staged.ticket.size_bytes >= LEAST_SPARED) {
             memory.add(Known::new(&staged.ticket, segments));
         }
@@ -373,8 +395,13 @@ fn is_about_splice(failure: &Failure) -> bool {
     match failure {
         Failure::Answered(answer) => ![401, 403, 408, 429, 503].contains(&answer.status),
         Failure::Foreign { .. } | Failure::Redirected { .. } => true,
-        _ => false,
+        // It may wait for other splices, which an upload does not.
+        failure => matches!(failure, Failure::NoAnswer { .. } | Failure::Stalled { .. }),
     }
+}
+
+fn has_code(failure: &Failure, codes: &[Code]) -> bool {
+    matches!(failure, Failure::Answered(answer) if codes.iter().any(|code| answer.has_code(*code)))
 }
 
 /// The progress of an upload that broke, in words for the user. `archive_bytes` is about the size of the bundle; `None`
@@ -403,6 +430,7 @@ fn how_far(failure: &Failure, sent_bytes: u64, archive_bytes: Option<u64>) -> Op
 
 #[cfg(test)]
 mod tests {
+    use super::super::answer::Answer;
     use super::*;
 
     #[test]

@@ -1,15 +1,19 @@
 //! What this user has staged before: the tickets, and the segments of the bundles. It is in files that only the user can read,
 //! because a ticket is a secret. Nothing here fails an upload: what cannot be read or written is told at level debug.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use cloakroom_core::protocol::digest;
 use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_core::text::chain;
 use jiff::{SignedDuration, Timestamp};
+use rustix::fs::OFlags;
+use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -21,6 +25,10 @@ const MOST: usize = 8;
 
 /// For how long a bundle is remembered. A job may use it for longer than its ticket says.
 const LONGEST: SignedDuration = SignedDuration::from_hours(7 * 24);
+
+/// How often the lock of the folder is tried, and how long the wait is in between. It is held for some milliseconds.
+const LOCK_LOOKS: usize = 50;
+const LOCK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The form of the files.
 const FORM: u32 = 1;
@@ -41,7 +49,8 @@ impl StagedBefore {
 
     /// What was staged for a namespace at a server.
     pub(in crate::client) fn at(&self, server: &ServerAddress, namespace: &str) -> Memory {
-        let place = format!("{server}\n{namespace}");
+        // The URL, which has the API server in it where the way goes through that.
+        let place = format!("{}\n{namespace}", server.join("/"));
         let name = &digest::to_hex(&Sha256::digest(&place).into())[..16];
         Memory { file: self.folder.join(format!("staged-{name}.json")), place }
     }
@@ -107,10 +116,14 @@ impl Memory {
     }
 
     fn read(&self) -> io::Result<Vec<Known>> {
-        let text = match fs::read(&self.file) {
+        let found = match fs::symlink_metadata(&self.file) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            read => read?,
+            found => found?,
         };
+        if !found.is_file() {
+            return Err(io::Error::other("it is no regular file"));
+        }
+        let text = fs::read(&self.file)?;
         // The error of the library could repeat a secret.
         let damaged = || io::Error::new(io::ErrorKind::InvalidData, "it is not what this version writes");
         let content: Content = serde_json::from_slice(&text).map_err(|_| damaged())?;
@@ -124,20 +137,33 @@ impl Memory {
     /// Writes another file in its place, so that a reader never sees half of one.
     fn write(&self, bundles: Vec<Known>) -> io::Result<()> {
         let text = serde_json::to_vec(&Content { form: FORM, place: self.place.clone(), bundles })?;
+        // What an interrupted run has left; the lock keeps others out.
         let new = self.file.with_extension("new");
-        let mut file = private(OpenOptions::new().write(true).create(true).truncate(true), &new)?;
-        file.write_all(&text)?;
+        let _ = fs::remove_file(&new);
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?.write_all(&text)?;
         fs::rename(&new, &self.file)
     }
 
-    /// Waits until no other process uses the folder, which is made if it is missing.
+    /// Keeps other processes out of the folder, which is made if it is missing. One that another process holds for long, or that
+    /// other users can write to, is not used.
     fn locked(&self) -> io::Result<File> {
         let folder = self.file.parent().unwrap_or(Path::new("/"));
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        let lock =
-            private(OpenOptions::new().write(true).create(true).truncate(false), &folder.join("lock"))?;
-        lock.lock()?;
-        Ok(lock)
+        let found = fs::metadata(folder)?;
+        if found.uid() != geteuid().as_raw() || found.mode() & 0o022 != 0 {
+            return Err(io::Error::other("the folder is another user's, or others can write to it"));
+        }
+        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false).mode(0o600).custom_flags(flags);
+        let lock = options.open(folder.join("lock"))?;
+        for _ in 0..LOCK_LOOKS {
+            match lock.try_lock() {
+                Err(TryLockError::WouldBlock) => thread::sleep(LOCK_INTERVAL),
+                locked => return locked.map(|()| lock).map_err(io::Error::from),
+            }
+        }
+        Err(io::Error::other("another process has locked the folder for long"))
     }
 
     fn told<T>(&self, what: &str, done: io::Result<T>) -> Option<T> {
@@ -147,10 +173,6 @@ impl Memory {
         })
         .ok()
     }
-}
-
-fn private(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
-    options.mode(0o600).open(path)
 }
 
 #[cfg(test)]
@@ -213,6 +235,25 @@ mod tests {
         fs::write(folder.path(), "a file").unwrap();
         memory.add(known("3"));
         assert_eq!(ids(&memory), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_others_could_have_put_there_is_not_used() {
+        let folder = tempfile::tempdir().unwrap();
+        let memory = memory(folder.path(), "demo");
+        memory.add(known("1"));
+        let (own, victim) = (memory.file.parent().unwrap(), folder.path().join("victim"));
+        fs::write(&victim, "theirs").unwrap();
+        std::os::unix::fs::symlink(&victim, memory.file.with_extension("new")).unwrap();
+        memory.add(known("2"));
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "theirs");
+        assert_eq!(ids(&memory), ["2", "1"]);
+        let holder = File::open(own.join("lock")).unwrap();
+        holder.lock().unwrap();
+        assert_eq!(ids(&memory), Vec::<String>::new(), "another process holds it");
+        drop(holder);
+        fs::set_permissions(own, fs::Permissions::from_mode(0o777)).unwrap();
+        assert_eq!(ids(&memory), Vec::<String>::new(), "others can write there");
     }
 
     #[test]

@@ -38,7 +38,8 @@ pub(super) struct SplicePlan {
 impl SplicePlan {
     /// The best plan for what was `packed`; `None` if no earlier bundle spares enough.
     pub(super) fn best(packed: &Packed, known: &[Known]) -> Option<Self> {
-        let plans = known.iter().filter_map(|known| Self::with(packed, known));
+        // Of equal ones the newest, which stays longest: it is the first, and the last one of equals is taken.
+        let plans = known.iter().rev().filter_map(|known| Self::with(packed, known));
         let best = plans.max_by_key(Self::copied_bytes)?;
         (best.copied_bytes() >= LEAST_SPARED).then_some(best)
     }

@@ -3,12 +3,14 @@
 use std::io;
 use std::mem;
 use std::pin::Pin;
+use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody as _};
 use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
 use axum::http::HeaderMap;
 use futures_util::{Stream, TryStreamExt as _};
+use tokio::time::timeout;
 
 use crate::http::error::ApiError;
 use crate::http::routes::receive::Receiver;
@@ -20,6 +22,9 @@ use cloakroom_core::protocol::recipe::{LONGEST_RECIPE, RECIPE_LENGTH, Recipe, Sp
 use cloakroom_core::resource::ResourceId;
 use cloakroom_storage::store::StoreError;
 use cloakroom_storage::{AccessError, Upload};
+
+/// How long a recipe may take to arrive. It is held in memory meanwhile.
+const RECIPE_TIME: Duration = Duration::from_secs(10);
 
 /// A bundle whose recipe is checked, and whose source is open.
 pub(super) struct Splicing {
@@ -48,11 +53,9 @@ impl Splicing {
         })?;
         let receiver = Receiver::new(body, headers, &state.settings)?;
         let mut sent = Sent { receiver, rest: Bytes::new(), taken_bytes: 0 };
-        let splice = {
-            let _place = state.splices.place(&client).await;
-            let recipe = read_recipe(&mut sent, recipe_bytes).await?;
-            recipe.checked().map_err(|error| invalid(error.to_string()))?
-        };
+        let reading = timeout(RECIPE_TIME, read_recipe(&mut sent, recipe_bytes));
+        let recipe = reading.await.map_err(|_| too_slow())??;
+        let splice = recipe.checked().map_err(|error| invalid(error.to_string()))?;
         let behind = body_bytes.saturating_sub(recipe_bytes);
         if behind != splice.sent_bytes {
             return Err(invalid(format!(
@@ -104,6 +107,10 @@ impl Splicing {
             Err(error) => Err(AccessError::from(error).into()),
         }
     }
+}
+
+fn too_slow() -> ApiError {
+    ApiError::too_slow(format!("the recipe took longer than {} s: send it again", RECIPE_TIME.as_secs()))
 }
 
 /// The length of the recipe, from its header.
