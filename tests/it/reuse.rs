@@ -70,6 +70,13 @@ impl Stager {
     }
 }
 
+impl Stager {
+    /// What is in all files of the memory.
+    fn remembered(&self) -> String {
+        self.memory().iter().map(|path| std::fs::read_to_string(path).unwrap()).collect()
+    }
+}
+
 fn jar(number: usize) -> String {
     format!("dep-{number}.jar")
 }
@@ -128,7 +135,7 @@ fn a_bundle_that_the_server_has_no_more_is_sent_whole_without_a_word() {
     assert_eq!(second.sha256, first.sha256);
     assert!(passed > JARS * JAR_BYTES, "{passed}");
     assert!(["gone", "warning", "travel"].iter().all(|word| !said.contains(word)), "{said}");
-    let memory = std::fs::read_to_string(&stager.memory()[0]).unwrap();
+    let memory = stager.remembered();
     assert!(memory.contains(&second.resource_id) && !memory.contains(&first.resource_id));
     stager.reuses(&all());
 }
@@ -150,7 +157,7 @@ fn the_newest_of_equal_bundles_is_taken_and_the_next_one_if_that_is_gone() {
     let (ticket, said, passed) = stage();
     assert_eq!(ticket.sha256, newest.sha256);
     assert!(passed < JAR_BYTES && said.contains(" of it travelled: "), "{passed}: {said}");
-    let memory = std::fs::read_to_string(&stager.memory()[0]).unwrap();
+    let memory = stager.remembered();
     assert!(!memory.contains(&newest.resource_id) && memory.contains(&ticket.resource_id));
 }
 
@@ -160,6 +167,8 @@ fn a_server_that_cannot_put_bundles_together_gets_all_of_it() {
     for turn in [
         Turn::Answer(404, PROBLEM, r#"{"status":404,"code":"no-such-path","detail":"there is nothing"}"#),
         Turn::Answer(400, PROBLEM, r#"{"status":400,"code":"digest-mismatch","detail":"other bytes"}"#),
+        Turn::Answer(503, PROBLEM, r#"{"status":503,"code":"overloaded","detail":"too many recipes"}"#),
+        Turn::Answer(408, PROBLEM, r#"{"status":408,"code":"too-slow","detail":"the recipe was slow"}"#),
         Turn::Answer(405, "text/html", "a proxy"),
         Turn::Answer(200, "text/html", "a portal"),
         Turn::Answer(500, PROBLEM, r#"{"status":500,"code":"internal","detail":"its log says why"}"#),

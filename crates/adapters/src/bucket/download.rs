@@ -167,7 +167,7 @@ impl Download {
         !self.left.is_empty()
     }
 
-    /// What reading takes at most, so that a later range needs no more than an earlier one.
+    /// How much memory the longest range needs. All of them are read with that, so no later range waits for more.
     fn memory_bytes(&self) -> u64 {
         let ranges = self.later.as_slice().iter().chain([&self.left]);
         ranges.map(|range| range.end - range.start).max().unwrap_or(0).min(MEMORY_BYTES)

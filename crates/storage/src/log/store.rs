@@ -141,8 +141,8 @@ pub enum LogError {
     },
     /// The stamp is from before the ledger.
     #[error(
-        "{place} names the epoch {epoch}, and the ledger beside it has reached {latest}, so somebody has put an earlier stamp back: \
-         if no other server uses this prefix, start the server anew with --take-over, which makes a new one"
+        "{place} is an earlier stamp that was put back: it names the epoch {epoch}, and the ledger has reached {latest}. If no other \
+         server uses this prefix, start the server anew with --take-over, which makes a new one"
     )]
     EarlierStamp {
         /// The stamp.

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 /// A part of a bundle: the packed content of a large file, or what is between two of them.
 ///
-/// Two segments with the same length and checksum count as the same. That may be wrong, so whoever puts a bundle together of them
-/// compares the SHA-256 of the whole. A second cryptographic hash would make packing slower, and spare nobody that comparison.
+/// Two segments with the same length and checksum count as the same. That may be wrong, so the server compares the SHA-256 of the
+/// whole bundle. A SHA-256 of each segment would make packing slower, and the server would compare all the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Segment {
     /// In bytes, packed.

@@ -389,11 +389,13 @@ fn is_worth_another(failure: &Failure) -> bool {
     failure.is_transient() && !is_final
 }
 
-/// Whether the server does not put the bundle together. The answers that are left out are those that an upload would get as well: a
-/// token or a right is missing, the client is too slow, or the server has no time.
+/// Whether the server does not put the bundle together, and may still take a whole one. Without a token or a right it takes neither, and
+/// a server that is starting or stopping answers both later.
 fn is_about_splice(failure: &Failure) -> bool {
     match failure {
-        Failure::Answered(answer) => ![401, 403, 408, 429, 503].contains(&answer.status),
+        Failure::Answered(answer) => {
+            ![401, 403, 429, 503].contains(&answer.status) || answer.has_code(Code::Overloaded)
+        }
         Failure::Foreign { .. } | Failure::Redirected { .. } => true,
         // It may wait for other splices, which an upload does not.
         failure => matches!(failure, Failure::NoAnswer { .. } | Failure::Stalled { .. }),

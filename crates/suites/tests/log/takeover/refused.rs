@@ -204,10 +204,7 @@ async fn an_earlier_stamp_is_refused_and_an_admin_goes_on_with_all() {
     server.add_group(at(3, 1), "a");
     let before = server.store.objects().stamp;
     let refused = server.starts().await.err().unwrap().to_string();
-    assert!(
-        refused.starts_with("stamp names the epoch 2, and the ledger beside it has reached 3-1"),
-        "{refused}"
-    );
+    assert!(refused.contains("it names the epoch 2, and the ledger has reached 3-1"), "{refused}");
     assert_eq!(server.store.objects().stamp, before, "nothing is claimed");
     let started = server.starts_after(Duration::ZERO, &Notify::new()).await.unwrap();
     assert_eq!(started.start, at(1_000_004, 0));

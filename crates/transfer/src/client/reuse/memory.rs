@@ -1,18 +1,17 @@
-//! What this user has staged before: the tickets, and the segments of the bundles. It is in files that only the user can read,
+//! What this user has staged before: the ticket of each bundle, and its segments. Each bundle has a file that only the user can read,
 //! because a ticket is a secret. Nothing here fails an upload: what cannot be read or written is told at level debug.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::cmp::Reverse;
+use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::Duration;
 
 use cloakroom_core::protocol::digest;
 use cloakroom_core::protocol::v1::Ticket;
+use cloakroom_core::resource::ResourceId;
 use cloakroom_core::text::chain;
 use jiff::{SignedDuration, Timestamp};
-use rustix::fs::OFlags;
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -25,10 +24,6 @@ const MOST: usize = 8;
 
 /// For how long a bundle is remembered. A job may use it for longer than its ticket says.
 const LONGEST: SignedDuration = SignedDuration::from_hours(7 * 24);
-
-/// How often the lock of the folder is tried, and how long the wait is in between. It is held for some milliseconds.
-const LOCK_LOOKS: usize = 50;
-const LOCK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The form of the files.
 const FORM: u32 = 1;
@@ -51,8 +46,8 @@ impl StagedBefore {
     pub(in crate::client) fn at(&self, server: &ServerAddress, namespace: &str) -> Memory {
         // The URL, which has the API server in it where the way goes through that.
         let place = format!("{}\n{namespace}", server.join("/"));
-        let name = &digest::to_hex(&Sha256::digest(&place).into())[..16];
-        Memory { file: self.folder.join(format!("staged-{name}.json")), place }
+        let beginning = format!("{}-", &digest::to_hex(&Sha256::digest(&place).into())[..16]);
+        Memory { folder: self.folder.clone(), beginning, place }
     }
 }
 
@@ -73,10 +68,12 @@ impl Known {
     }
 }
 
-/// The file of one server and one namespace.
+/// What is remembered of one server and one namespace. Several processes may use it at once.
 #[derive(Debug)]
 pub(in crate::client) struct Memory {
-    file: PathBuf,
+    folder: PathBuf,
+    /// How the names of its files begin. The id of the resource follows.
+    beginning: String,
     /// The server and the namespace.
     place: String,
 }
@@ -85,94 +82,92 @@ pub(in crate::client) struct Memory {
 struct Content {
     form: u32,
     place: String,
-    /// The newest first.
-    bundles: Vec<Known>,
+    bundle: Known,
 }
 
 impl Memory {
     /// The bundles, the newest first.
     pub fn known(&self) -> Vec<Known> {
-        self.told("read", self.locked().and_then(|_lock| self.read())).unwrap_or_default()
+        let Some(files) = told(&self.folder, "read", self.files()) else { return Vec::new() };
+        let read = files.iter().filter_map(|file| told(file, "read", self.read(file)));
+        let mut known: Vec<Known> = read.collect();
+        known.sort_by_key(|known| Reverse(known.staged_at));
+        known.truncate(MOST);
+        known
     }
 
-    /// Remembers a bundle.
+    /// Remembers a bundle, and forgets those that are too old, too many, or not readable.
     pub fn add(&self, bundle: Known) {
-        self.change(|bundles| bundles.insert(0, bundle));
+        let file = self.file_of(&bundle.resource_id);
+        told(&file, "written", self.write(&file, bundle));
+        let keep: Vec<PathBuf> = self.known().iter().map(|known| self.file_of(&known.resource_id)).collect();
+        for file in self.files().unwrap_or_default() {
+            if !keep.contains(&file) {
+                told(&file, "removed", fs::remove_file(&file));
+            }
+        }
     }
 
     /// Forgets a bundle that the server has no more.
     pub fn forget(&self, resource_id: &str) {
-        self.change(|bundles| bundles.retain(|known| known.resource_id != resource_id));
+        let file = self.file_of(resource_id);
+        told(&file, "removed", fs::remove_file(&file));
     }
 
-    fn change(&self, change: impl FnOnce(&mut Vec<Known>)) {
-        let changed = self.locked().and_then(|_lock| {
-            let mut bundles = self.told("read", self.read()).unwrap_or_default();
-            change(&mut bundles);
-            bundles.truncate(MOST);
-            self.write(bundles)
-        });
-        self.told("written", changed);
+    fn file_of(&self, resource_id: &str) -> PathBuf {
+        self.folder.join(format!("{}{resource_id}.json", self.beginning))
     }
 
-    fn read(&self) -> io::Result<Vec<Known>> {
-        let found = match fs::symlink_metadata(&self.file) {
+    /// The files of this place. A folder that others can write to is an error.
+    fn files(&self) -> io::Result<Vec<PathBuf>> {
+        let found = match fs::metadata(&self.folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             found => found?,
         };
-        if !found.is_file() {
-            return Err(io::Error::other("it is no regular file"));
-        }
-        let text = fs::read(&self.file)?;
-        // The error of the library could repeat a secret.
-        let damaged = || io::Error::new(io::ErrorKind::InvalidData, "it is not what this version writes");
-        let content: Content = serde_json::from_slice(&text).map_err(|_| damaged())?;
-        if content.form != FORM || content.place != self.place {
-            return Err(damaged());
-        }
-        let since = Timestamp::now().saturating_sub(LONGEST).unwrap_or(Timestamp::MIN);
-        Ok(content.bundles.into_iter().filter(|known| known.staged_at > since).collect())
-    }
-
-    /// Writes another file in its place, so that a reader never sees half of one.
-    fn write(&self, bundles: Vec<Known>) -> io::Result<()> {
-        let text = serde_json::to_vec(&Content { form: FORM, place: self.place.clone(), bundles })?;
-        // What an interrupted run has left; the lock keeps others out.
-        let new = self.file.with_extension("new");
-        let _ = fs::remove_file(&new);
-        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?.write_all(&text)?;
-        fs::rename(&new, &self.file)
-    }
-
-    /// Keeps other processes out of the folder, which is made if it is missing. One that another process holds for long, or that
-    /// other users can write to, is not used.
-    fn locked(&self) -> io::Result<File> {
-        let folder = self.file.parent().unwrap_or(Path::new("/"));
-        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        let found = fs::metadata(folder)?;
         if found.uid() != geteuid().as_raw() || found.mode() & 0o022 != 0 {
             return Err(io::Error::other("the folder is another user's, or others can write to it"));
         }
-        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(false).mode(0o600).custom_flags(flags);
-        let lock = options.open(folder.join("lock"))?;
-        for _ in 0..LOCK_LOOKS {
-            match lock.try_lock() {
-                Err(TryLockError::WouldBlock) => thread::sleep(LOCK_INTERVAL),
-                locked => return locked.map(|()| lock).map_err(io::Error::from),
+        let mut files = Vec::new();
+        for entry in fs::read_dir(&self.folder)? {
+            let entry = entry?;
+            if entry.file_name().to_string_lossy().starts_with(&self.beginning) {
+                files.push(entry.path());
             }
         }
-        Err(io::Error::other("another process has locked the folder for long"))
+        Ok(files)
     }
 
-    fn told<T>(&self, what: &str, done: io::Result<T>) -> Option<T> {
-        done.inspect_err(|error| {
-            let file = self.file.display();
-            tracing::debug!(error = %chain(error), "{file} cannot be {what}, so all of a bundle is sent");
-        })
-        .ok()
+    fn read(&self, file: &Path) -> io::Result<Known> {
+        if !fs::symlink_metadata(file)?.is_file() {
+            return Err(io::Error::other("it is no regular file"));
+        }
+        // The error of the library could repeat a secret.
+        let damaged = || io::Error::new(io::ErrorKind::InvalidData, "it is not what this version writes");
+        let content: Content = serde_json::from_slice(&fs::read(file)?).map_err(|_| damaged())?;
+        let Content { form, place, bundle } = content;
+        let is_own = form == FORM && place == self.place && ResourceId::parse(&bundle.resource_id).is_ok();
+        let since = Timestamp::now().saturating_sub(LONGEST).unwrap_or(Timestamp::MIN);
+        match bundle.staged_at > since {
+            true if is_own => Ok(bundle),
+            true => Err(damaged()),
+            false => Err(io::Error::other("it is too old")),
+        }
     }
+
+    /// A file that is not written to its end is damaged, and counts as none.
+    fn write(&self, file: &Path, bundle: Known) -> io::Result<()> {
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
+        self.files()?;
+        let text = serde_json::to_vec(&Content { form: FORM, place: self.place.clone(), bundle })?;
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(file)?.write_all(&text)
+    }
+}
+
+/// Says at level debug what could not be done to a file: the reason why all of a bundle is sent.
+fn told<T>(what: &Path, done: &str, result: io::Result<T>) -> Option<T> {
+    let tell =
+        |error: &io::Error| tracing::debug!(error = %chain(error), "{} cannot be {done}", what.display());
+    result.inspect_err(tell).ok()
 }
 
 #[cfg(test)]
@@ -187,14 +182,18 @@ mod tests {
         before.at(&ServerAddress::parse("http://h:1").unwrap(), namespace)
     }
 
-    fn known(id: &str) -> Known {
-        let segments = vec![Segment { length: 5, crc: 7 }];
+    /// A bundle that was staged so many seconds ago.
+    fn known(seconds: i64) -> Known {
         Known {
-            resource_id: id.to_owned(),
+            resource_id: id(seconds),
             resource_secret: "hush".to_owned(),
-            staged_at: Timestamp::now(),
-            segments,
+            staged_at: Timestamp::now() - SignedDuration::from_secs(seconds),
+            segments: vec![Segment { length: 5, crc: 7 }],
         }
+    }
+
+    fn id(number: i64) -> String {
+        format!("00000000-0000-4000-8000-{number:012}")
     }
 
     fn ids(memory: &Memory) -> Vec<String> {
@@ -205,55 +204,55 @@ mod tests {
     fn the_newest_eight_of_a_place_are_known_until_they_are_forgotten() {
         let folder = tempfile::tempdir().unwrap();
         let (demo, other) = (memory(folder.path(), "demo"), memory(folder.path(), "other"));
-        assert_eq!(ids(&demo), Vec::<String>::new());
-        (0..10).for_each(|number| demo.add(known(&number.to_string())));
-        other.add(known("elsewhere"));
-        demo.forget("7");
-        assert_eq!(ids(&demo), ["9", "8", "6", "5", "4", "3", "2"]);
-        assert_eq!(ids(&other), ["elsewhere"]);
-        demo.add(Known { staged_at: Timestamp::now() - LONGEST, ..known("old") });
-        assert!(!ids(&demo).contains(&"old".to_owned()));
+        assert_eq!(ids(&demo), [""; 0]);
+        [3, 10, 1, 9, 2, 4, 8, 5, 7, 6].map(known).into_iter().for_each(|bundle| demo.add(bundle));
+        other.add(known(99));
+        demo.forget(&id(4));
+        demo.add(Known { staged_at: Timestamp::now() - LONGEST, ..known(20) });
+        assert_eq!(ids(&demo), [1, 2, 3, 5, 6, 7, 8].map(id));
+        assert_eq!(ids(&other), [id(99)]);
+        assert_eq!(demo.files().unwrap().len(), 7, "the others are removed");
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        assert_eq!((mode(&demo.file), mode(demo.file.parent().unwrap())), (0o600, 0o700));
+        assert_eq!((mode(&demo.file_of(&id(1))), mode(&demo.folder)), (0o600, 0o700));
     }
 
     #[test]
-    fn a_file_that_cannot_be_read_counts_as_none() {
+    fn a_file_that_cannot_be_read_counts_as_none_and_goes() {
         let folder = tempfile::tempdir().unwrap();
         let memory = memory(folder.path(), "demo");
-        memory.add(known("1"));
-        let text = fs::read_to_string(&memory.file).unwrap();
-        for damaged in
-            ["", "{", "[]", &text[1..], &text.replace("\"form\":1", "\"form\":2"), &text.replace("demo", "x")]
+        memory.add(known(1));
+        let file = memory.file_of(&id(1));
+        let text = fs::read_to_string(&file).unwrap();
+        let others = [("\"form\":1", "\"form\":2"), ("demo", "x"), ("0000-4000", "../4000")];
+        let others = others.map(|(from, to)| text.replace(from, to));
+        for damaged in ["", "{", "[]", &text[1..], &text[..text.len() - 1]]
+            .into_iter()
+            .chain(others.iter().map(|text| &**text))
         {
-            fs::write(&memory.file, damaged).unwrap();
-            assert_eq!(ids(&memory), Vec::<String>::new(), "{damaged}");
+            fs::write(&file, damaged).unwrap();
+            assert_eq!(ids(&memory), [""; 0], "{damaged}");
         }
-        memory.add(known("2"));
-        assert_eq!(ids(&memory), ["2"]);
+        memory.add(known(2));
+        assert_eq!((ids(&memory), file.exists()), (vec![id(2)], false));
         fs::remove_dir_all(folder.path()).unwrap();
         fs::write(folder.path(), "a file").unwrap();
-        memory.add(known("3"));
-        assert_eq!(ids(&memory), Vec::<String>::new());
+        memory.add(known(3));
+        assert_eq!(ids(&memory), [""; 0]);
     }
 
     #[test]
     fn what_others_could_have_put_there_is_not_used() {
         let folder = tempfile::tempdir().unwrap();
-        let memory = memory(folder.path(), "demo");
-        memory.add(known("1"));
-        let (own, victim) = (memory.file.parent().unwrap(), folder.path().join("victim"));
+        let (memory, victim) = (memory(folder.path(), "demo"), folder.path().join("victim"));
+        memory.add(known(1));
         fs::write(&victim, "theirs").unwrap();
-        std::os::unix::fs::symlink(&victim, memory.file.with_extension("new")).unwrap();
-        memory.add(known("2"));
-        assert_eq!(fs::read_to_string(&victim).unwrap(), "theirs");
-        assert_eq!(ids(&memory), ["2", "1"]);
-        let holder = File::open(own.join("lock")).unwrap();
-        holder.lock().unwrap();
-        assert_eq!(ids(&memory), Vec::<String>::new(), "another process holds it");
-        drop(holder);
-        fs::set_permissions(own, fs::Permissions::from_mode(0o777)).unwrap();
-        assert_eq!(ids(&memory), Vec::<String>::new(), "others can write there");
+        std::os::unix::fs::symlink(&victim, memory.file_of(&id(2))).unwrap();
+        memory.add(known(2));
+        assert_eq!((fs::read_to_string(&victim).unwrap(), ids(&memory)), ("theirs".to_owned(), vec![id(1)]));
+        fs::set_permissions(&memory.folder, fs::Permissions::from_mode(0o777)).unwrap();
+        memory.add(known(3));
+        assert_eq!(ids(&memory), [""; 0]);
+        assert!(!memory.file_of(&id(3)).exists());
     }
 
     #[test]

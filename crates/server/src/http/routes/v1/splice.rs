@@ -26,6 +26,9 @@ use cloakroom_storage::{AccessError, Upload};
 /// How long a recipe may take to arrive. It is held in memory meanwhile.
 const RECIPE_TIME: Duration = Duration::from_secs(10);
 
+/// How long a request may wait before its recipe is read. A client that gets no place then can send all of the bundle.
+const PLACE_TIME: Duration = Duration::from_secs(5);
+
 /// A bundle whose recipe is checked, and whose source is open.
 pub(super) struct Splicing {
     splice: Splice,
@@ -53,9 +56,13 @@ impl Splicing {
         })?;
         let receiver = Receiver::new(body, headers, &state.settings)?;
         let mut sent = Sent { receiver, rest: Bytes::new(), taken_bytes: 0 };
-        let reading = timeout(RECIPE_TIME, read_recipe(&mut sent, recipe_bytes));
-        let recipe = reading.await.map_err(|_| too_slow())??;
-        let splice = recipe.checked().map_err(|error| invalid(error.to_string()))?;
+        let splice = {
+            let _place =
+                timeout(PLACE_TIME, state.splices.reading.place(&client)).await.map_err(|_| full())?;
+            let reading = timeout(RECIPE_TIME, read_recipe(&mut sent, recipe_bytes));
+            let recipe = reading.await.map_err(|_| too_slow())??;
+            recipe.checked().map_err(|error| invalid(error.to_string()))?
+        };
         let behind = body_bytes.saturating_sub(recipe_bytes);
         if behind != splice.sent_bytes {
             return Err(invalid(format!(
@@ -82,7 +89,7 @@ impl Splicing {
             let mut left = part.length();
             let is_copied = part.copied().is_some();
             // Only while the server itself reads: a slow client keeps no other one out.
-            let _place = if is_copied { Some(self.splices.place(&self.client).await) } else { None };
+            let _place = if is_copied { Some(self.splices.copying.place(&self.client).await) } else { None };
             while left > 0 {
                 let bytes =
                     if is_copied { self.next_of_source().await? } else { self.sent.next(left).await? };
@@ -109,6 +116,12 @@ impl Splicing {
     }
 }
 
+fn full() -> ApiError {
+    let detail =
+        "this server reads as many recipes as it may: upload the whole bundle, or try again in a moment";
+    ApiError::try_again(Code::Overloaded, detail)
+}
+
 fn too_slow() -> ApiError {
     ApiError::too_slow(format!("the recipe took longer than {} s: send it again", RECIPE_TIME.as_secs()))
 }
@@ -125,7 +138,7 @@ fn recipe_length(headers: &HeaderMap) -> Result<u64, ApiError> {
     })
 }
 
-/// What is wrong with it is told by its place alone, because its text has a secret.
+/// An error names only the place of the mistake, and not the text there, which may be the secret.
 async fn read_recipe(sent: &mut Sent, length: u64) -> Result<Recipe, ApiError> {
     let mut json = Vec::new();
     while (json.len() as u64) < length {

@@ -197,7 +197,7 @@ async fn take_from(
         Contents::Spliced(source) => {
             let splicing = Splicing::begin(&state, source, &headers, body, client.clone()).await?;
             terms.expected_sha256 = Some(splicing.splice().sha256);
-            (Incoming::Spliced(splicing), None)
+            (Incoming::Spliced(Box::new(splicing)), None)
         }
     };
     let copied_bytes = incoming.copied_bytes();
@@ -287,7 +287,7 @@ fn whole_field(headers: &HeaderMap, name: &str) -> Option<Result<String, digest:
 /// The bytes of a bundle, of which none was written yet.
 enum Incoming {
     Whole { announced_bytes: Option<u64>, receiver: Receiver },
-    Spliced(Splicing),
+    Spliced(Box<Splicing>),
 }
 
 impl Incoming {
