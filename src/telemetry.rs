@@ -1,6 +1,7 @@
 //! Logs: text for people, JSON for machines, always on stderr.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use cloakroom_core::text::{harmless_json, is_unfit};
 use tracing_subscriber::EnvFilter;
@@ -75,6 +76,19 @@ pub fn start(format: LogFormat, filter: &str) -> Result<(), ParseError> {
     Ok(())
 }
 
+/// Starts logging for a client whose user wants to know more. `tell` prints a line.
+pub fn start_verbose(tell: impl Fn(&str) + Send + Sync + 'static) {
+    let tell = Arc::new(tell);
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(EnvFilter::new("cloakroom=debug"))
+        .with_writer(move || Lines(Arc::clone(&tell)))
+        .with_target(false)
+        .with_ansi(false)
+        .without_time()
+        .log_internal_errors(false);
+    let _ = builder.try_init();
+}
+
 /// Whether log lines have colours: on a terminal, unless `NO_COLOR`, `CLICOLOR` or `CLICOLOR_FORCE` says otherwise.
 fn has_colours() -> bool {
     anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never
@@ -102,6 +116,20 @@ impl<W: Write> Write for Harmless<W> {
 
     fn flush(&mut self) -> io::Result<()> {
         self.to.flush()
+    }
+}
+
+/// Hands on whole lines.
+struct Lines<F>(Arc<F>);
+
+impl<F: Fn(&str)> Write for Lines<F> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        (self.0)(&String::from_utf8_lossy(line));
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

@@ -79,6 +79,10 @@ pub struct StageArgs {
     #[arg(long, short)]
     pub quiet: bool,
 
+    /// Say more, such as why all of a bundle is sent
+    #[arg(long, short, conflicts_with = "quiet")]
+    pub verbose: bool,
+
     /// Files to stage. The bundle is flat: a second file of the same name becomes NAME-1.EXT. With --for: the
     /// application's own jar, Python or R file, unless it is in the image
     #[arg(required_unless_present = "submitter", value_name = "FILE")]

@@ -101,7 +101,7 @@ const GROUPS: [(&str, &[(&str, &str)]); 4] = [
             ("--kill SUBMISSION_ID", "Delete a driver: NAMESPACE:POD, or NAMESPACE:PREFIX* for several"),
             ("--status SUBMISSION_ID", "Print the status of a driver, named in the same forms"),
             ("--dry-run", "Print the objects as YAML and send nothing (not an option of spark-submit)"),
-            ("-v, --verbose", "Print the settings as they were understood"),
+            ("-v, --verbose", "Print the settings as they were understood, and say more"),
             ("--version", "Print the version, and which Spark's objects it creates"),
             ("-h, --help", "Print this help"),
         ],

@@ -11,6 +11,7 @@ use indicatif::{
 use rustix::termios::tcgetwinsize;
 
 use super::coloured;
+use crate::telemetry;
 
 /// How often the progress line is redrawn even if nothing happens, because it shows elapsed time.
 const TICK: Duration = Duration::from_millis(250);
@@ -37,6 +38,15 @@ impl Screen {
         Self { below: MultiProgress::with_draw_target(ProgressDrawTarget::stderr()) }
     }
 
+    /// Of a command with these flags.
+    pub fn with(is_quiet: bool, is_verbose: bool) -> Self {
+        let screen = if is_quiet { Self::plain() } else { Self::stderr() };
+        if is_verbose {
+            screen.tell_more();
+        }
+        screen
+    }
+
     /// Prints messages, and draws no progress lines.
     pub fn plain() -> Self {
         Self { below: MultiProgress::with_draw_target(ProgressDrawTarget::hidden()) }
@@ -52,6 +62,12 @@ impl Screen {
         self.below.suspend(|| {
             let _ = writeln!(anstream::stderr(), "{}", coloured(&harmless_lines(text.trim_end())));
         });
+    }
+
+    /// Prints also what is logged.
+    pub fn tell_more(&self) {
+        let screen = self.clone();
+        telemetry::start_verbose(move |line| screen.tell(line));
     }
 
     /// Starts a progress line; `style` is a template of indicatif.

@@ -39,6 +39,7 @@ pub async fn run(args: StageArgs) -> anyhow::Result<ExitCode> {
         return external_submitter::run(&args, choice).await;
     }
     stdout::require()?;
+    let screen = Screen::with(args.quiet, args.verbose);
     let place = args.place()?;
     let request = request(&args)?;
     let http = HttpClient::new(&args.ca_files, Timeouts::default())?;
@@ -47,10 +48,9 @@ pub async fn run(args: StageArgs) -> anyhow::Result<ExitCode> {
     request.check_token()?;
     let policy = RetryPolicy { attempts: args.attempts, ..RetryPolicy::default() };
     warn(&request.plan);
-    let screen = if args.quiet { Screen::plain() } else { Screen::stderr() };
     let signals = Signals::watch(&screen)?;
     let uploading = Uploading { server: place.to_string(), ..Uploading::from(&request) };
-    let progress = Arc::new(StageProgress::start(&uploading, args.quiet));
+    let progress = Arc::new(StageProgress::start(&screen, &uploading, args.quiet));
     let started = Instant::now();
     let staging = http.stage(&signals.stop, &request, policy, Arc::clone(&progress) as _);
     let staged = until_ended(staging, &signals, &args, &screen).await;

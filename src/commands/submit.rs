@@ -20,6 +20,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 
 use crate::cli::submit_help;
+use crate::commands::screen::Screen;
 use crate::commands::tell;
 use connect::Chosen;
 use hand_over::Successor;
@@ -99,7 +100,8 @@ async fn submit(
         let what = if is_dry_run { "these are the objects for" } else { "submitting to" };
         tell(&format!("{what} {chosen}"));
     }
-    work::submit(arguments, submitter, is_dry_run).await
+    let screen = Screen::with(false, line.has(Switch::Verbose));
+    work::submit(arguments, submitter, &screen, is_dry_run).await
 }
 
 /// Prints the help, on a terminal with colours.

@@ -180,6 +180,8 @@ fn a_server_that_cannot_put_bundles_together_gets_all_of_it() {
         assert_eq!(second.sha256, first.sha256);
         assert!(passed > JARS * JAR_BYTES, "{turn:?}: {passed}");
         assert!(["again", "warning", "travel"].iter().all(|word| !said.contains(word)), "{turn:?}: {said}");
+        let (_, said, _) = stager.stages(&all(), &["--verbose"]);
+        assert!(said.contains("DEBUG the server has not put the bundle together: "), "{turn:?}: {said}");
     }
 }
 
@@ -214,8 +216,9 @@ fn what_was_staged_before_is_private_and_may_be_damaged_or_missing() {
     let [file] = &stager.memory()[..] else { panic!("{:?}", stager.memory()) };
     assert_eq!(std::fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
     std::fs::write(file, "{").unwrap();
-    let (_, said, passed) = stager.stages(&all(), &[]);
-    assert!(passed > JARS * JAR_BYTES && !said.contains("json"), "{said}");
+    let (_, said, passed) = stager.stages(&all(), &["-v"]);
+    let told = format!("DEBUG {} cannot be read error=it is not what this version writes", file.display());
+    assert!(passed > JARS * JAR_BYTES && said.contains(&told), "{said}");
     stager.reuses(&all());
     let mut by_variable = stager.command(&all(), &[]);
     by_variable.env("CLOAKROOM_NO_REUSE", "true");

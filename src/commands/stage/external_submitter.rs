@@ -42,7 +42,7 @@ pub async fn run(args: &StageArgs, choice: SubmitterChoice) -> anyhow::Result<Ex
     let defaults = sources::defaults(&submitter)?;
     let mut request = request::of_flags(args, choice, defaults.as_ref(), file.as_ref(), submitter.clone())?;
     request.conf.fill_in(submitter.surroundings())?;
-    let screen = if args.quiet { Screen::plain() } else { Screen::stderr() };
+    let screen = Screen::with(args.quiet, args.verbose);
     let (seen, uploads) = (screen.clone(), Uploads::default());
     let log = Log::to(Arc::new(Progress {
         screen: seen,
@@ -168,7 +168,7 @@ impl Events for Progress {
 
     fn uploading(&self, what: BundleKind, upload: &Uploading) -> Arc<dyn StageObserver> {
         self.uploads.begin(if self.is_quiet {
-            StageProgress::start(upload, true)
+            StageProgress::start(&self.screen, upload, true)
         } else {
             StageProgress::among_others(&self.screen, what, upload)
         })

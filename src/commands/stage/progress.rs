@@ -61,13 +61,12 @@ pub struct StageProgress {
 
 impl StageProgress {
     /// Starts to show an upload; only its retries if `quiet`.
-    pub fn start(upload: &Uploading, quiet: bool) -> Self {
-        let screen = if quiet { Screen::plain() } else { Screen::stderr() };
+    pub fn start(screen: &Screen, upload: &Uploading, quiet: bool) -> Self {
         if quiet {
-            return Self::on(screen, "", upload, None);
+            return Self::on(screen.clone(), "", upload, None);
         }
         screen.tell(&announced(upload));
-        Self::on(screen, "", upload, Some(upload.server.clone()))
+        Self::on(screen.clone(), "", upload, Some(upload.server.clone()))
     }
 
     /// Starts to show an upload on a screen that shows more than this upload.
@@ -101,7 +100,7 @@ impl StageProgress {
             return None;
         }
         *told = now;
-        Some(format!("{} of {} packed and sent", format_size(read_bytes), format_size(self.total_bytes)))
+        Some(format!("{} of {} done", format_size(read_bytes), format_size(self.total_bytes)))
     }
 
     /// Removes the bar.
@@ -177,8 +176,8 @@ mod tests {
         let begin = *progress.told.lock().unwrap();
         let at = |seconds, read_bytes| progress.line(read_bytes, begin + Duration::from_secs(seconds));
         assert_eq!(at(29, 1 << 30), None);
-        assert_eq!(at(31, 1 << 30).as_deref(), Some("1 GiB of 3 GiB packed and sent"));
+        assert_eq!(at(31, 1 << 30).as_deref(), Some("1 GiB of 3 GiB done"));
         assert_eq!(at(60, 2 << 30), None);
-        assert_eq!(at(61, 2 << 30).as_deref(), Some("2 GiB of 3 GiB packed and sent"));
+        assert_eq!(at(61, 2 << 30).as_deref(), Some("2 GiB of 3 GiB done"));
     }
 }

@@ -26,12 +26,12 @@ const DEFAULT_NAMESPACE: &str = "default";
 pub async fn submit(
     arguments: SubmitArguments,
     submitter: &Submitter,
+    screen: &Screen,
     is_dry_run: bool,
 ) -> anyhow::Result<ExitCode> {
     let server = connect::connect(&arguments.conf, submitter).await?;
-    let screen = Screen::stderr();
-    let signals = Signals::watch(&screen)?;
-    let log = progress::log(&screen);
+    let signals = Signals::watch(screen)?;
+    let log = progress::log(screen);
     let asking = if is_dry_run { Asking::Preview } else { Asking::Allowed { attempts: None } };
     let request = Request { arguments, submitter: submitter.clone(), asking };
     let drawn = Drawn::new(Timestamp::now(), &mut rand::rng());

@@ -56,12 +56,12 @@ pub(super) struct Packed {
 }
 
 /// What the body of an upload has.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) enum Contents {
     /// The whole bundle, of this length if it was measured.
     Whole(Option<u64>),
     /// A recipe, and what it does not copy.
-    Splice(Arc<SplicePlan>),
+    Splice(SplicePlan),
 }
 
 impl Contents {

@@ -17,12 +17,11 @@ use super::failure::Failure;
 use super::http::HttpClient;
 use super::packing::{Contents, Packed, Start, measure};
 use super::retry::{Attempt, Retries, RetryNotice, RetryPolicy};
-use super::reuse::{Known, LEAST_SPARED, Memory, SplicePlan, StagedBefore};
+use super::reuse::{Memory, Reuse, StagedBefore};
 use super::secret_file::UploadToken;
 use super::upload::{AttemptError, Uploaded, upload};
 use super::upload_tokens::UploadTokens;
 use crate::bundle::{PackError, PackPlan, Sources};
-use cloakroom_core::protocol::problem::Code;
 use cloakroom_core::protocol::v1::{self, Ticket};
 use cloakroom_core::resource::Owner;
 use cloakroom_core::size::format_size;
@@ -157,7 +156,7 @@ impl HttpClient {
         request.check_token()?;
         let retries = Retries::new(policy, MOST_SILENCES);
         let (start, contents) = (Start::Swift, Contents::Whole(None));
-        let reuse = Reuse { memory: request.memory(), known: Vec::new(), packed: None };
+        let reuse = Reuse::of(request.memory());
         let mut attempts = Attempts { request, retries, start, contents, reuse, may_be_kept: false };
         attempts.compare(stop).await?;
         self.check_size(request, &attempts.contents).await?;
@@ -241,30 +240,6 @@ impl HttpClient {
     }
 }
 
-/// What may be reused.
-struct Reuse {
-    memory: Option<Memory>,
-    /// Earlier bundles, the newest first.
-    known: Vec<Known>,
-    /// This bundle, if it was compared with them.
-    packed: Option<Packed>,
-}
-
-impl Reuse {
-    /// What to send now.
-    fn contents(&self) -> Contents {
-        let splice = self.packed.as_ref().and_then(|packed| SplicePlan::best(packed, &self.known));
-        splice.map_or(Contents::Whole(None), |splice| Contents::Splice(Arc::new(splice)))
-    }
-
-    fn forget(&mut self, source: &str) {
-        self.known.retain(|known| known.resource_id != source);
-        if let Some(memory) = &self.memory {
-            memory.forget(source);
-        }
-    }
-}
-
 /// The attempts to stage one bundle.
 struct Attempts<'a> {
     request: &'a StageRequest,
@@ -280,14 +255,12 @@ struct Attempts<'a> {
 impl Attempts<'_> {
     /// Compares the bundle with those that were staged before, if there are any.
     async fn compare(&mut self, stop: &CancellationToken) -> Result<(), StageError> {
-        self.reuse.known = self.reuse.memory.as_ref().map(Memory::known).unwrap_or_default();
-        if !self.reuse.known.is_empty() {
+        if self.reuse.is_possible() {
             let packed = tokio::select! {
                 packed = self.measured() => packed?,
                 () = stop.cancelled() => return Err(self.stopped(false)),
             };
-            self.reuse.packed = Some(packed);
-            self.contents = self.reuse.contents();
+            self.contents = self.reuse.compared(packed);
         }
         Ok(())
     }
@@ -301,34 +274,26 @@ impl Attempts<'_> {
         let (failure, may_be_kept) = match error {
             AttemptError::Failed { failure, may_be_kept, .. } => (failure, *may_be_kept),
             AttemptError::Changed => {
+                tracing::debug!("all of the bundle is sent: a file was changed meanwhile");
                 self.contents = Contents::Whole(None);
                 return Ok(true);
             }
             _ => return Ok(false),
         };
-        match &self.contents {
-            Contents::Splice(splice) if is_about_splice(failure) => {
-                tracing::debug!(error = %failure, "the server has not put the bundle together");
-                let source = splice.source.clone();
-                self.contents = Contents::Whole(None);
-                if has_code(failure, &[Code::NotFound, Code::Gone, Code::Internal]) {
-                    self.reuse.forget(&source);
-                    self.contents = self.reuse.contents();
-                } else if has_code(failure, &[Code::DigestMismatch, Code::InvalidRecipe]) {
-                    self.reuse.forget(&source);
-                }
-            }
+        let contents = match &self.contents {
+            Contents::Splice(splice) => self.reuse.after(splice, failure),
             Contents::Whole(None) if failure.status() == Some(LENGTH_REQUIRED) => {
-                self.contents = Contents::Whole(Some(self.measured().await?.size_bytes));
+                Some(Contents::Whole(Some(self.measured().await?.size_bytes)))
             }
-            _ => return Ok(false),
-        }
+            Contents::Whole(_) => None,
+        };
+        let Some(contents) = contents else { return Ok(false) };
+        self.contents = contents;
         // A page of something else on the way is no bundle.
         self.may_be_kept |= may_be_kept && !matches!(failure, Failure::Foreign { .. });
         Ok(true)
     }
 
-    /// Remembers the bundle, because a later one may have parts of it.
     async fn succeeded(&self, uploaded: Uploaded, observer: &dyn StageObserver) -> Staged {
         let Uploaded { staged, segments } = uploaded;
         if let Some(splice) = self.contents.splice() {
@@ -337,10 +302,7 @@ impl Attempts<'_> {
         if let Some(tokens) = &self.request.tokens {
             tokens.taken().await;
         }
-        let memory = self.reuse.memory.as_ref();
-        if let Some(memory) = memory.filter(|_| staged.ticket.size_bytes >= LEAST_SPARED) {
-            memory.add(Known::new(&staged.ticket, segments));
-        }
+        self.reuse.remember(&staged.ticket, segments);
         Staged { may_be_twice: self.may_be_kept, ..staged }
     }
 
@@ -387,23 +349,6 @@ fn is_worth_another(failure: &Failure) -> bool {
     let is_final =
         matches!(failure, Failure::Answered(answer) if answer.status < 500 && answer.status != 408);
     failure.is_transient() && !is_final
-}
-
-/// Whether the server does not put the bundle together, and may still take a whole one. Without a token or a right it takes neither, and
-/// a server that is starting or stopping answers both later.
-fn is_about_splice(failure: &Failure) -> bool {
-    match failure {
-        Failure::Answered(answer) => {
-            ![401, 403, 429, 503].contains(&answer.status) || answer.has_code(Code::Overloaded)
-        }
-        Failure::Foreign { .. } | Failure::Redirected { .. } => true,
-        // It may wait for other splices, which an upload does not.
-        failure => matches!(failure, Failure::NoAnswer { .. } | Failure::Stalled { .. }),
-    }
-}
-
-fn has_code(failure: &Failure, codes: &[Code]) -> bool {
-    matches!(failure, Failure::Answered(answer) if codes.iter().any(|code| answer.has_code(*code)))
 }
 
 /// The progress of an upload that broke, in words for the user. `archive_bytes` is about the size of the bundle; `None`

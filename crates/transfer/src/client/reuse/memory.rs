@@ -1,5 +1,6 @@
-//! What this user has staged before: the ticket of each bundle, and its segments. Each bundle has a file that only the user can read,
-//! because a ticket is a secret. Nothing here fails an upload: what cannot be read or written is told at level debug.
+//! What this user has staged before: the ticket of each bundle, and its segments. Each bundle has a file that only the
+//! user can read, because a ticket is a secret. Nothing here fails an upload: what cannot be read or written is told at
+//! level debug.
 
 use std::cmp::Reverse;
 use std::fs::{self, DirBuilder, OpenOptions};
