@@ -28,8 +28,8 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// Until each abuse has its effect. Abusers and API server have the lowest priority, so builds beside them starve them.
 const BOUND: Duration = Duration::from_secs(120);
 
-/// Of the bundle that is downloaded: more than sockets hold.
-const BUNDLE_BYTES: usize = 16 << 20;
+/// Of the bundle that is downloaded or copied: more than sockets hold.
+pub const BUNDLE_BYTES: usize = 16 << 20;
 
 /// One tenant at one abuse.
 pub struct Abuser {
@@ -79,7 +79,7 @@ impl Abuser {
         self.numbers.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Id and secret of a large bundle, which was staged before.
+    /// Id and secret of a bundle of [`BUNDLE_BYTES`], which was staged before.
     pub fn bundle(&self) -> &(String, String) {
         &self.bundle
     }

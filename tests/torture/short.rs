@@ -29,8 +29,12 @@ const SENT_BY_PROXIES: [&str; 5] = [
 ];
 
 /// What holds memory longest where bundles are in a bucket.
-const HOLD_MEMORY: [&str; 3] =
-    ["uploads::at_full_speed", "downloads::slow_readers", "memory::slow_readers_and_writers"];
+const HOLD_MEMORY: [&str; 4] = [
+    "uploads::at_full_speed",
+    "downloads::slow_readers",
+    "memory::slow_readers_and_writers",
+    "splices::copied_in_vain",
+];
 
 /// So that what the abuser leaves is little, and soon due: it was never downloaded, or the pods that own it are gone.
 const IMPATIENT: [&str; 8] = [

@@ -15,6 +15,7 @@ use crate::world;
 pub const JOURNEYS: &[Journey] = &[
     Journey("a_java_job_needs_a_kubeconfig_and_the_shipped_roles", || job(Job::Java)),
     Journey("a_python_job_needs_a_kubeconfig_and_the_shipped_roles", || job(Job::Python)),
+    Journey("a_job_with_one_new_jar_of_two_hundred_sends_that_jar", again),
     Journey("each_missing_right_has_its_sentence", each_right),
     Journey("a_firewall_before_the_pods_is_gone_around", around_a_firewall),
     Journey("an_upload_outlives_a_restart_of_the_api_server", restart),
@@ -61,6 +62,43 @@ fn job(job: Job) {
     ran.ended_with(EXIT_CODE);
     let log = newest_driver(&namespace);
     assert_eq!(Job::complaint(&log), None, "{log}");
+}
+
+/// Two submissions, each with all jars. One jar was built anew in between.
+fn again() {
+    const JARS: usize = 200;
+    const JAR_BYTES: usize = 1_500_000;
+    let name = "again";
+    namespace(name);
+    // Java takes a zip with something in front of it.
+    let build =
+        |number| format!("(head -c {JAR_BYTES} /dev/urandom; cat lib/dep.jar) >many/dep-{number}.jar");
+    let all: Vec<String> = (1..=JARS).map(|number| format!("many/dep-{number}.jar")).collect();
+    laptop(&format!("mkdir many; for number in $(seq {JARS}); do {}; done", build("$number")));
+    let submit = || {
+        let submission = submission(name, VERSIONS[0]).replace("settings.conf", "plain.conf");
+        let ran = run(
+            At::Laptop,
+            &format!(
+                "export CLOAKROOM_SERVER_NAMESPACE=cloakroom
+                 {submission} --class org.example.App --jars {} target/app.jar
+                 kubectl delete pod driver -n {name}",
+                all.join(",")
+            ),
+        );
+        let ran = ran.ok();
+        let staged = ran.stderr.lines().find(|line| line.contains(" Staged the ")).unwrap();
+        eprintln!("node: {staged}");
+        ran.stderr
+    };
+    let reused = "of it travelled: the server had the rest since";
+    let first = submit();
+    assert!(!first.contains(reused), "{first}");
+    laptop(&build(&(JARS / 2).to_string()));
+    let second = submit();
+    let travelled = second.lines().find(|line| line.contains(reused)).unwrap_or_else(|| panic!("{second}"));
+    eprintln!("node: {travelled}");
+    assert!(travelled.starts_with("1.4 MiB "), "{travelled}");
 }
 
 /// By the submitter of the namespace, whose kubeconfig was made last.

@@ -6,6 +6,7 @@ mod downloads;
 mod forms;
 mod labels;
 mod memory;
+mod splices;
 mod uploads;
 
 use std::io::Result;
@@ -70,6 +71,8 @@ abuses! {
     downloads::wrong_tickets: 8 hands, comes to [("401 unauthorized", 20), ("404 not-found", 50)];
     downloads::deleted_while_they_are_read: 16 hands, comes to [("204 of DELETE", 16), ("410 gone", 16)];
     memory::slow_readers_and_writers: 144 hands, comes to [("100", 7), ("second", 900)];
+    splices::copied_in_vain: 8 hands, comes to [("400 digest-mismatch", 4)];
+    splices::half_recipes: 64 hands, comes to [("503 overloaded", 1)];
     connections::half_open: 300 hands, comes to [("open", 300)];
     connections::slow_heads: 300 hands, comes to [("open", 300)];
     connections::junk_tokens: 16 hands, comes to [("401 unauthorized", 20)];
