@@ -39,6 +39,9 @@ CREATE INDEX resources_age ON resources (state, created_at);
 CREATE INDEX resources_tombstones ON resources (state, deleted_at) WHERE state = 'deleted';
 CREATE INDEX resources_tombstones_by_namespace ON resources (state, owner_namespace, deleted_at) WHERE state = 'deleted';
 
+-- A client that chooses its secret has no id.
+CREATE INDEX resources_secrets ON resources (secret_hash);
+
 -- What a store that has more than a disk must be told to abort an upload, as long as the upload goes on.
 CREATE TABLE upload_handles (
     resource TEXT NOT NULL PRIMARY KEY,

@@ -27,6 +27,8 @@ pub(super) fn goes(resource: &StagedResource, now: Timestamp) -> String {
         }
         Word::Known(
             KeepReason::NotUsedYet
+            | KeepReason::NotReadYet
+            | KeepReason::ReadRecently
             | KeepReason::OwnerNotSeenYet
             | KeepReason::Held
             | KeepReason::OwnerUnknown(_),
@@ -68,6 +70,8 @@ pub(super) fn because(why: &Word<KeepReason>, details: &ResourceDetails) -> Stri
         }
         KeepReason::OwnerUnknown(unknown) => not_known(unknown),
         KeepReason::OwnersNotAsked => "it was downloaded, and no cluster is asked whether its owner exists",
+        KeepReason::NotReadYet => "it has no owner, and was never read to its end",
+        KeepReason::ReadRecently => "it has no owner, and its unused timeout since the last read is not over",
         KeepReason::Downloading => "a client is downloading it",
         KeepReason::Held => "more than half of all owners vanished at once, which is more likely a mistake",
     }
@@ -115,6 +119,9 @@ pub(super) fn end(details: &ResourceDetails) -> String {
             ("", ", unless its owner comes back", "when another sweep confirms that its owner is gone")
         }
         Word::Known(KeepReason::OwnerNotSeenYet) => ("", ", unless its owner comes", OWNER_IS_GONE),
+        Word::Known(KeepReason::NotReadYet | KeepReason::ReadRecently) => {
+            ("", ", unless it is read before", "some time after it is read")
+        }
         Word::Known(KeepReason::Downloading) => return "not before the download is over".to_owned(),
         Word::Known(KeepReason::OwnersNotAsked) => {
             ("", IN_ANY_CASE, "by hand only: by its ticket or with cloakroom rm")

@@ -42,38 +42,51 @@ impl Operation for MarkDeleting {
 }
 
 /// `deleting → deleted`. A tombstone keeps only what its answers need, because clients decide how large the other columns
-/// are.
+/// are. A row whose owner has no objects goes whole.
 pub(super) struct LeaveTombstone(pub(super) ResourceId);
+
+/// A row whose bytes are removed.
+pub(super) struct Gone {
+    namespace: String,
+    size_bytes: u64,
+    has_tombstone: bool,
+}
 
 #[async_trait]
 impl Operation for LeaveTombstone {
-    type Outcome = Option<(String, u64)>;
+    type Outcome = Option<Gone>;
 
-    async fn apply(
-        &self,
-        connection: &mut SqliteConnection,
-        _: u64,
-    ) -> Result<Option<(String, u64)>, sqlx::Error> {
-        let row = sqlx::query(concat!(
-            "UPDATE resources SET state = 'deleted', sha256 = NULL, owner_labels = NULL, owner_name = NULL, \
-             file_name = NULL, uploaded_by = NULL WHERE id = ? AND state = 'deleting' RETURNING owner_namespace, ",
-            known_size!(),
-            " AS size_bytes"
-        ))
-        .bind(self.0.to_string())
-        .fetch_optional(&mut *connection)
-        .await?;
-        let Some(row) = row else { return Ok(None) };
-        let size_bytes = row.try_get::<i64, _>("size_bytes")?.unsigned_abs();
-        Ok(Some((row::namespace(&row), size_bytes)))
+    async fn apply(&self, connection: &mut SqliteConnection, _: u64) -> Result<Option<Gone>, sqlx::Error> {
+        for (has_tombstone, statement) in [(false, WITHOUT_TOMBSTONE), (true, WITH_TOMBSTONE)] {
+            let row =
+                sqlx::query(statement).bind(self.0.to_string()).fetch_optional(&mut *connection).await?;
+            if let Some(row) = row {
+                let size_bytes = row.try_get::<i64, _>("size_bytes")?.unsigned_abs();
+                return Ok(Some(Gone { namespace: row::namespace(&row), size_bytes, has_tombstone }));
+            }
+        }
+        Ok(None)
     }
 
     fn waits_for_log(&self, _: &Self::Outcome) -> bool {
         false
     }
 
-    fn change<'a>(&'a self, deleted: &'a Option<(String, u64)>) -> Option<Change<'a>> {
-        let (namespace, size_bytes) = deleted.as_ref()?;
-        Some(Change::Deleted { namespace, size_bytes: *size_bytes })
+    fn change<'a>(&'a self, gone: &'a Option<Gone>) -> Option<Change<'a>> {
+        let Gone { namespace, size_bytes, has_tombstone } = gone.as_ref()?;
+        Some(Change::Deleted { namespace, size_bytes: *size_bytes, has_tombstone: *has_tombstone })
     }
 }
+
+const WITHOUT_TOMBSTONE: &str = concat!(
+    "DELETE FROM resources WHERE id = ? AND state = 'deleting' AND owner_kind = 'none' RETURNING owner_namespace, ",
+    known_size!(),
+    " AS size_bytes"
+);
+
+const WITH_TOMBSTONE: &str = concat!(
+    "UPDATE resources SET state = 'deleted', sha256 = NULL, owner_labels = NULL, owner_name = NULL, \
+     file_name = NULL, uploaded_by = NULL WHERE id = ? AND state = 'deleting' RETURNING owner_namespace, ",
+    known_size!(),
+    " AS size_bytes"
+);

@@ -31,7 +31,7 @@ use sqlx::sqlite::SqlitePool;
 use sqlx::{ConnectOptions, Row as _};
 
 use crate::place::Place;
-use cloakroom_core::resource::{BlobKey, Resource, ResourceId, State, UploadHandle};
+use cloakroom_core::resource::{BlobKey, Resource, ResourceId, SecretHash, State, UploadHandle};
 use cloakroom_storage::ledger::{
     Abandoned, Completion, Deletion, Fact, Facts, Finish, Forgotten, Ledger, LedgerError, Mirror,
     Observation, Page, PendingResource, Rowless, Totals,
@@ -120,7 +120,8 @@ impl Ledger for SqliteLedger {
     }
 
     async fn begin(&self, pending: PendingResource) -> Result<(), LedgerError> {
-        self.change(uploads::Begin(pending)).await.map(drop)
+        let rows = self.change(uploads::Begin(pending)).await?;
+        if rows > 0 { Ok(()) } else { Err(LedgerError::Taken) }
     }
 
     async fn note_handle(&self, id: ResourceId, handle: UploadHandle) -> Result<(), LedgerError> {
@@ -180,6 +181,16 @@ impl Ledger for SqliteLedger {
             .await
             .map_err(failed)?;
         Ok(row.as_ref().map(|row| row::resource(id, row)).transpose()?)
+    }
+
+    async fn find_by_secret(&self, hash: SecretHash) -> Result<Option<Resource>, LedgerError> {
+        let row = sqlx::query("SELECT * FROM resources WHERE secret_hash = ?")
+            .bind(hash.as_bytes().as_slice())
+            .fetch_optional(&self.readers)
+            .await
+            .map_err(failed)?;
+        let row = row.and_then(|row| Some((row::id(&row).ok()?, row)));
+        Ok(row.map(|(id, row)| row::resource(id, &row)).transpose()?)
     }
 
     async fn without_row(&self, keys: &[BlobKey]) -> Result<Vec<Rowless>, LedgerError> {

@@ -112,7 +112,7 @@ fn owner(row: &SqliteRow) -> Result<Option<Owner>, Damaged> {
     let namespace: Option<&str> = get(row, "owner_namespace")?;
     let labels: Option<&str> = get(row, "owner_labels")?;
     let (Some(kind), Some(namespace), Some(labels)) = (kind, namespace, labels) else { return Ok(None) };
-    let kind = OwnerKind::parse(kind).map_err(|_| Damaged("owner_kind"))?;
+    let kind = OwnerKind::read_back(kind).map_err(|_| Damaged("owner_kind"))?;
     let labels: BTreeMap<String, String> =
         serde_json::from_str(labels).map_err(|_| Damaged("owner_labels"))?;
     let owner = Owner::read_back(kind, namespace, &labels, get(row, "owner_name")?);

@@ -19,6 +19,10 @@ pub enum KeepReason {
     OwnerUnknown(Unknown),
     /// It was downloaded, and this server asks no cluster about owners.
     OwnersNotAsked,
+    /// It has no owner, and was never read whole.
+    NotReadYet,
+    /// It has no owner, and was read within its unused timeout.
+    ReadRecently,
     /// A download is in flight.
     Downloading,
     /// Its owner vanished together with more than half of the others. The sweep waits until that proves to be true.
@@ -51,6 +55,8 @@ named!(KeepReason {
     OwnerGone => "owner-gone",
     OwnerNotSeenYet => "owner-not-seen-yet",
     OwnersNotAsked => "owners-not-asked",
+    NotReadYet => "not-read-yet",
+    ReadRecently => "read-recently",
     Downloading => "downloading",
     Held => "held",
     OwnerUnknown(Unknown::Starting) => "watch-starting",

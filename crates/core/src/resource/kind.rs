@@ -9,6 +9,9 @@ use crate::near::nearest;
 /// The kind of an owner that names none, and the only kind that kubespark knew.
 pub const POD: &str = "Pod";
 
+/// The name of the kind that stands for no objects.
+const NONE: &str = "none";
+
 /// The Spark operator's kinds, which people name without their group.
 const WITH_GROUPS: [(&str, &str); 2] = [
     ("SparkApplication", "SparkApplication.sparkoperator.k8s.io"),
@@ -45,6 +48,21 @@ impl OwnerKind {
         } else {
             Err(OwnerError::Kind { kind: shown(text), meant: meant(text) })
         }
+    }
+
+    /// The kind of an owner without objects. No client can name it, and no object has it.
+    pub fn none() -> Self {
+        Self(NONE.to_owned())
+    }
+
+    /// Whether it is that of an owner without objects.
+    pub fn is_none(&self) -> bool {
+        self.0 == NONE
+    }
+
+    /// Reads the text of a kind that was accepted before.
+    pub fn read_back(text: &str) -> Result<Self, OwnerError> {
+        if text == NONE { Ok(Self::none()) } else { Self::parse(text) }
     }
 
     /// The same for what people write: the Spark operator's kinds need no group.

@@ -156,6 +156,17 @@ impl Owner {
         Ok(Self { kind, namespace: namespace.into(), labels: packed(&labels), name: name.map(Into::into) })
     }
 
+    /// An owner without objects: the resource counts for the namespace, and time alone ends it.
+    pub fn without_objects(namespace: &str) -> Result<Self, OwnerError> {
+        check_namespace(namespace)?;
+        Ok(Self { kind: OwnerKind::none(), namespace: namespace.into(), labels: "".into(), name: None })
+    }
+
+    /// Whether there are objects to look for.
+    pub fn has_objects(&self) -> bool {
+        !self.kind.is_none()
+    }
+
     /// Takes an owner that this version or another one accepted before. Today's limits on labels do not apply to it.
     /// Returns an error if the owner names nothing that Kubernetes can have, or has a zero byte, which ends texts in
     /// memory.
@@ -167,7 +178,7 @@ impl Owner {
     ) -> Result<Self, OwnerError> {
         check_namespace(namespace)?;
         check_name(name)?;
-        if labels.is_empty() && name.is_none() {
+        if labels.is_empty() && name.is_none() && !kind.is_none() {
             return Err(OwnerError::NoSelector);
         }
         if let Some((key, _)) = labels.iter().find(|(key, value)| key.contains(END) || value.contains(END)) {

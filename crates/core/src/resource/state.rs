@@ -22,7 +22,8 @@ pub enum DeletionReason {
     Released,
     /// No download happened within its unused timeout.
     Unused,
-    /// No download happened within the server's `--max-unused`, and whether its owner exists was not known.
+    /// No download happened within the server's `--max-unused`, and whether its owner exists was not known, or it has
+    /// none.
     MaxUnusedReached,
     /// Its `ttl` was reached.
     TtlReached,
@@ -34,6 +35,8 @@ pub enum DeletionReason {
     OwnerFinished,
     /// It was downloaded, and its owner was never seen.
     OwnerNeverSeen,
+    /// It has no owner, and was not read again within its unused timeout.
+    NotReadAgain,
     /// An admin of the server removed it.
     Removed,
 }
@@ -48,6 +51,7 @@ named!(DeletionReason {
     Orphaned => "orphaned",
     OwnerFinished => "owner-finished",
     OwnerNeverSeen => "owner-never-seen",
+    NotReadAgain => "not-read-again",
     Removed => "removed",
 });
 

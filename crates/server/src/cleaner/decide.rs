@@ -65,7 +65,7 @@ pub struct Knowledge {
     /// Whether the owner exists.
     pub presence: Presence,
     /// How long the server has not been able to tell, by the monotonic clock. `None` if it can tell, or if no server on
-    /// this ledger ever could.
+    /// this ledger ever could. Of an owner without objects: how long this server has run.
     pub unknown_for: Option<Duration>,
 }
 
@@ -96,6 +96,7 @@ fn rule(life: &Life, owner: Knowledge, policy: &Policy) -> Rule {
     let grace = Some(policy.orphan_grace);
     match owner.presence {
         Presence::Present => Rule::kept(KeepReason::OwnerPresent),
+        Presence::NoObjects => without_objects(life, owner.unknown_for.unwrap_or_default(), policy),
         Presence::NotAsked if life.is_used() => Rule::kept(KeepReason::OwnersNotAsked),
         Presence::Unknown(unknown) if life.is_used() => Rule::kept(KeepReason::OwnerUnknown(unknown)),
         Presence::Unknown(unknown) => {
@@ -140,6 +141,25 @@ fn rule(life: &Life, owner: Knowledge, policy: &Policy) -> Rule {
     }
 }
 
+/// The rule for a resource whose owner has no objects. Who reads it may have waited for a server that was away, so the time
+/// since the last read counts only while this one has `run_for`.
+fn without_objects(life: &Life, run_for: Duration, policy: &Policy) -> Rule {
+    let Life { created_at, lifetime, last_used_at, .. } = *life;
+    match last_used_at {
+        None => Rule {
+            why: KeepReason::NotReadYet,
+            deadline: Deadline::of(Some(created_at), Some(policy.max_unused.max(lifetime.unused_timeout))),
+            reason: DeletionReason::MaxUnusedReached,
+        },
+        Some(_) => Rule {
+            why: KeepReason::ReadRecently,
+            deadline: Deadline::of(last_used_at, Some(lifetime.unused_timeout))
+                .and_in(lifetime.unused_timeout.saturating_sub(run_for)),
+            reason: DeletionReason::NotReadAgain,
+        },
+    }
+}
+
 /// When finished pods no longer count as present. Pods that had finished before may belong to an earlier run with the
 /// same labels. So an unused resource keeps its unused timeout in any case.
 fn finished(life: &Life, policy: &Policy) -> Deadline {
@@ -159,6 +179,9 @@ impl Rule {
 
 /// Whether a deletion for this reason depends on what is known of the owner. If so, a fresh read comes first.
 pub fn needs_knowledge(reason: DeletionReason, presence: Presence) -> bool {
+    if presence == Presence::NoObjects {
+        return false;
+    }
     match reason {
         // The last one: nothing is known of the owner, but perhaps a fresh read knows more.
         DeletionReason::Orphaned
@@ -169,6 +192,7 @@ pub fn needs_knowledge(reason: DeletionReason, presence: Presence) -> bool {
         DeletionReason::Released
         | DeletionReason::TtlReached
         | DeletionReason::MaxAgeReached
+        | DeletionReason::NotReadAgain
         | DeletionReason::Removed => false,
     }
 }

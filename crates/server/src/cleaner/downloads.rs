@@ -34,7 +34,8 @@ impl Downloads {
     /// seen.
     async fn note_owner(&self, resource: &Resource<Ready>) {
         let Ready { owner, history, .. } = &resource.data;
-        let is_seen = || believed(self.owners.presence(owner), self.identity.doubt()) == Presence::Present;
+        let is_seen =
+            || believed(Presence::of(owner, &*self.owners), self.identity.doubt()) == Presence::Present;
         if history.owner_history.seen_at.is_some() || !is_seen() {
             return;
         }

@@ -178,7 +178,7 @@ impl Identity {
 pub(super) fn believed(watched: Presence, doubt: Option<Unknown>) -> Presence {
     match watched {
         Presence::Present | Presence::Finished | Presence::Absent => doubt.map_or(watched, Presence::Unknown),
-        Presence::Unknown(_) | Presence::NotAsked => watched,
+        Presence::Unknown(_) | Presence::NotAsked | Presence::NoObjects => watched,
     }
 }
 

@@ -70,6 +70,7 @@ impl LastKnown {
     pub(super) fn knowledge(&self, owner: &Owner, presence: Presence, now: Duration) -> Knowledge {
         let unknown_for = match presence {
             Presence::Unknown(unknown) => self.unknown_for(owner, unknown, now),
+            Presence::NoObjects => Some(now.saturating_sub(lock(&self.0).started)),
             _ => None,
         };
         Knowledge { presence, unknown_for }

@@ -91,6 +91,7 @@ impl Swept {
             orphaned = of(DeletionReason::Orphaned),
             owner_finished = of(DeletionReason::OwnerFinished),
             owner_never_seen = of(DeletionReason::OwnerNeverSeen),
+            not_read_again = of(DeletionReason::NotReadAgain),
             interrupted_uploads = self.recovered.uploads,
             interrupted_deletions = self.recovered.deletions,
             strays = self.recovered.strays,
@@ -325,7 +326,7 @@ impl Sweeper {
 
     /// What the watches report about an owner; unknown while the cluster is in doubt.
     fn presence(&self, owner: &Owner) -> Presence {
-        believed(self.owners.presence(owner), self.identity.doubt())
+        believed(Presence::of(owner, &*self.owners), self.identity.doubt())
     }
 
     fn knowledge(&self, owner: &Owner, presence: Presence) -> Knowledge {

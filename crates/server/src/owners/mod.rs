@@ -42,9 +42,16 @@ pub enum Presence {
     Unknown(Unknown),
     /// The server asks no cluster, so owners have no effect.
     NotAsked,
+    /// The owner has no objects to look for.
+    NoObjects,
 }
 
 impl Presence {
+    /// The presence of an owner by the watches alone.
+    pub fn of(owner: &Owner, owners: &dyn Owners) -> Self {
+        if owner.has_objects() { owners.presence(owner) } else { Self::NoObjects }
+    }
+
     /// Nobody can tell after this failure.
     fn unknown_after(failure: &ApiFailure) -> Self {
         Self::Unknown(match failure {
@@ -135,7 +142,7 @@ pub trait Owners: Send + Sync {
     /// and not again can be forgotten.
     fn looked_at_everything(&self) {}
 
-    /// The owner's presence by the watches alone. Makes no call.
+    /// The presence of an owner that has objects, by the watches alone. Makes no call.
     fn presence(&self, owner: &Owner) -> Presence;
 
     /// Asks the API server now. If the answer contradicts a watch, the watch starts again.

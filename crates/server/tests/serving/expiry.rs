@@ -296,7 +296,7 @@ pub async fn directory_of(count: usize, clock: &ManualClock) -> (Arc<tempfile::T
     let ids: Vec<_> = (0..count).map(|_| ResourceId::generate(&mut rand::rng())).collect();
     let owner = Owner::new(OwnerKind::default(), "demo", [], Some("driver")).unwrap();
     futures_util::future::join_all(ids.iter().map(async |id| {
-        let secret_hash = ResourceSecret::from_text("secret").hash();
+        let secret_hash = ResourceSecret::from_text(id.to_string()).hash();
         let pending =
             PendingResource { id: *id, secret_hash, file_name: None, created_at, uploaded_by: None };
         ledger.begin(pending).await.unwrap();
@@ -320,7 +320,7 @@ async fn one_sweep_expires_all_that_is_due_however_many() {
     std::fs::create_dir_all(&busy).unwrap();
     std::fs::write(busy.join(ids[0].to_string()), "").unwrap();
     let app = TestApp::start_on(directory, Arc::clone(&clock), Options::default()).await;
-    let secret = ResourceSecret::from_text("secret");
+    let secret = ResourceSecret::from_text(ids[0].to_string());
     let download = open_whole(&app.staging, ids[0], &secret).await.unwrap();
     clock.advance(30 * MINUTE);
     assert_eq!(app.sweep().await.expired, 1100);

@@ -81,7 +81,7 @@ impl Crowd {
     async fn kept_because(&self, namespace: &str, number: usize) -> Option<String> {
         let all = self.app.staging.ready(None, 1000);
         let id = all.iter().find(|listed| *listed.owner == nth(namespace, number)).unwrap().id;
-        let request = self.app.get(&format!("/api/v1/resources/{id}/metadata")).bearer_auth("secret");
+        let request = self.app.get(&format!("/api/v1/resources/{id}/metadata")).bearer_auth(id);
         let metadata: Metadata =
             serde_json::from_str(&request.send().await.unwrap().text().await.unwrap()).unwrap();
         metadata.kept_because.map(|why| why.to_string())
@@ -109,7 +109,7 @@ async fn directory_of(tenants: &[Tenant], clock: &ManualClock) -> Directory {
     let all = all.flat_map(|(tenant, number)| (0..tenant.resources_each).map(move |_| (tenant, number)));
     let rows = all.map(async |(tenant, number)| {
         let id = ResourceId::generate(&mut rand::rng());
-        let secret_hash = ResourceSecret::from_text("secret").hash();
+        let secret_hash = ResourceSecret::from_text(id.to_string()).hash();
         let pending = PendingResource { id, secret_hash, file_name: None, created_at, uploaded_by: None };
         ledger.begin(pending).await.unwrap();
         let lifetime = Lifetime { unused_timeout: 30 * MINUTE, ttl: None };

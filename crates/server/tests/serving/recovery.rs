@@ -52,7 +52,7 @@ impl Remains {
         let id = ResourceId::generate(&mut rand::rng());
         let pending = PendingResource {
             id,
-            secret_hash: ResourceSecret::from_text("secret").hash(),
+            secret_hash: ResourceSecret::from_text(id.to_string()).hash(),
             file_name: None,
             created_at: now(),
             uploaded_by: None,
@@ -122,7 +122,7 @@ async fn interrupted_deletions_are_finished_by_a_start_and_answer_as_gone() {
     assert_eq!(app.rows().await, BTreeMap::from([("deleted", 2)]));
     assert_eq!(app.stored().await.bytes, 0);
     for id in [with_bytes, without_bytes] {
-        let request = app.get(&format!("/api/v1/resources/{id}")).bearer_auth("secret");
+        let request = app.get(&format!("/api/v1/resources/{id}")).bearer_auth(id);
         let gone = problem(request.send().await.unwrap()).await;
         assert_eq!((gone.status, gone.deletion_reason.as_deref()), (410, Some("released")));
     }

@@ -42,6 +42,8 @@ pub enum Change<'a> {
         namespace: &'a str,
         /// How many bytes it had; 0 if that cannot be read.
         size_bytes: u64,
+        /// Whether a tombstone is left.
+        has_tombstone: bool,
     },
     /// An upload that was not acknowledged is gone.
     Abandoned,

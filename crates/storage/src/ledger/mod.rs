@@ -63,7 +63,8 @@ pub struct Abandoned {
 /// How a row ends whose bytes are removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Finish {
-    /// `deleting → deleted`. A [`Tombstone`](cloakroom_core::resource::Tombstone) remains.
+    /// `deleting → deleted`. A [`Tombstone`](cloakroom_core::resource::Tombstone) remains. A row whose owner has no objects
+    /// goes without one: there are many of them, and nobody has a ticket.
     Deleted,
     /// An upload that was abandoned: its row and its handle go.
     Abandoned {
@@ -106,7 +107,7 @@ pub trait Ledger: Send + Sync {
     /// Sends each committed change to `mirror` from now on, in place of any earlier mirror.
     fn follow(&self, mirror: Arc<dyn Mirror>);
 
-    /// Adds a `pending` row.
+    /// Adds a `pending` row. Returns [`LedgerError::Taken`] if another row has its secret.
     async fn begin(&self, pending: PendingResource) -> Result<(), LedgerError>;
 
     /// Stores what the blob store needs to abort the upload. Returns [`LedgerError::Abandoned`] if the row is not pending.
@@ -136,6 +137,9 @@ pub trait Ledger: Send + Sync {
 
     /// One row. Returns [`LedgerError::Unreadable`] if this version cannot read it.
     async fn find(&self, id: ResourceId) -> Result<Option<Resource>, LedgerError>;
+
+    /// The row with this secret, for one that its client has chosen.
+    async fn find_by_secret(&self, hash: SecretHash) -> Result<Option<Resource>, LedgerError>;
 
     /// Those of `keys` that have no row, or only a tombstone. A row that this version cannot read is a row.
     async fn without_row(&self, keys: &[BlobKey]) -> Result<Vec<Rowless>, LedgerError>;
@@ -358,6 +362,9 @@ pub enum LedgerError {
     /// A stored value is not one that this version writes.
     #[error(transparent)]
     Unreadable(#[from] UnreadableRow),
+    /// A client has chosen a secret that it or another one has chosen before.
+    #[error("there is an upload with this secret already")]
+    Taken,
     /// The upload has ended already.
     #[error("the upload of resource {id} was abandoned before it was complete")]
     Abandoned {

@@ -76,8 +76,8 @@ impl Rooms {
             }
             Change::Abandoned => self.moved(1, Some(Pending), None),
             Change::Deleting(_) => self.moved(1, Some(Ready), Some(Deleting)),
-            Change::Deleted { namespace, size_bytes } => {
-                self.moved(1, Some(Deleting), Some(Deleted));
+            Change::Deleted { namespace, size_bytes, has_tombstone } => {
+                self.moved(1, Some(Deleting), has_tombstone.then_some(Deleted));
                 self.freed(namespace, size_bytes);
             }
             Change::Forgotten(rows) => self.moved(rows, Some(Deleted), None),

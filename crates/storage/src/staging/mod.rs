@@ -206,6 +206,19 @@ impl Staging {
         }
     }
 
+    /// The resource whose client has chosen this secret.
+    pub async fn find_by_secret(&self, secret: &ResourceSecret) -> Result<Resource<Ready>, AccessError> {
+        let resource = self.parts.ledger.find_by_secret(secret.hash()).await?.and_then(Resource::into_ready);
+        let resource = resource.ok_or(AccessError::NotFound)?;
+        let ending = self.parts.ended_by_age(&resource);
+        ending.map_or(Ok(resource), |_| Err(AccessError::NotFound))
+    }
+
+    /// Whether a client has chosen this secret, for an upload that is under way or a resource that is not deleted yet.
+    pub async fn is_taken(&self, secret: &ResourceSecret) -> Result<bool, AccessError> {
+        Ok(self.parts.ledger.find_by_secret(secret.hash()).await?.is_some())
+    }
+
     /// One resource in any state, without a ticket.
     pub async fn look_up(&self, id: ResourceId) -> Result<Option<Resource>, LedgerError> {
         self.parts.find(id).await

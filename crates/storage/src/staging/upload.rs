@@ -29,6 +29,8 @@ pub struct NewUpload {
     pub announced_bytes: Option<u64>,
     /// The name that it is uploaded under; `None` if the client gave none.
     pub file_name: Option<FileName>,
+    /// The secret that the client has chosen; `None` makes one.
+    pub secret: Option<ResourceSecret>,
     /// Who uploads it: a user, a named token, or the address of the peer.
     pub uploaded_by: Option<String>,
     /// For whom it counts, if there are shares.
@@ -94,7 +96,8 @@ impl Staging {
         let parts = Arc::clone(&self.parts);
         let (id, secret) = {
             let mut random = rand::rng();
-            (ResourceId::generate(&mut random), ResourceSecret::generate(&mut random))
+            let secret = new.secret.unwrap_or_else(|| ResourceSecret::generate(&mut random));
+            (ResourceId::generate(&mut random), secret)
         };
         parts.check_size(new.announced_bytes.unwrap_or(0))?;
         parts.check_bucket()?;

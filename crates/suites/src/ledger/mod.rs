@@ -1,5 +1,6 @@
 //! Every sentence of the documentation of `Ledger`.
 
+mod chosen;
 mod claim;
 mod rooms;
 pub mod rows;
@@ -9,4 +10,5 @@ mod without_row;
 use crate::Rule;
 use crate::ledgers::LedgerData;
 
-pub const RULES: [&[Rule<LedgerData>]; 4] = [states::RULES, rooms::RULES, claim::RULES, without_row::RULES];
+pub const RULES: [&[Rule<LedgerData>]; 5] =
+    [states::RULES, chosen::RULES, rooms::RULES, claim::RULES, without_row::RULES];

@@ -54,10 +54,14 @@ pub fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_700_000_000 + second).unwrap()
 }
 
+pub fn secret(id: ResourceId) -> ResourceSecret {
+    ResourceSecret::from_text(format!("secret of {id}"))
+}
+
 pub fn pending(id: ResourceId) -> PendingResource {
     PendingResource {
         id,
-        secret_hash: ResourceSecret::from_text("secret").hash(),
+        secret_hash: secret(id).hash(),
         file_name: Some(FileName::parse("déps.tgz").unwrap()),
         created_at: at(0),
         uploaded_by: Some("10.0.0.1".to_owned()),

@@ -18,7 +18,7 @@ use futures_util::future::join_all;
 
 use super::rows::{
     AnyLedger, at, begin, completion, deleted, deleting, deletion, ids_of, is_used, new_id, open, pending,
-    ready, state,
+    ready, secret, state,
 };
 use crate::ledgers::LedgerData;
 use crate::{Rule, rules};
@@ -56,7 +56,7 @@ async fn a_pending_row_has_its_ticket_and_nothing_else(data: &LedgerData) {
     begin(&ledger, id).await;
     let row = ledger.find(id).await.unwrap().unwrap();
     assert_eq!((row.id, row.state(), row.created_at), (id, State::Pending, at(0)));
-    assert!(row.secret_hash.matches(&ResourceSecret::from_text("secret")));
+    assert!(row.secret_hash.matches(&secret(id)));
     assert!(!row.secret_hash.matches(&ResourceSecret::from_text("another")));
     let StateData::Pending(arrival) = row.data else { panic!("{:?}", row.data) };
     assert_eq!(arrival.file_name.unwrap().as_str(), "déps.tgz");
@@ -204,7 +204,7 @@ async fn a_deletion_goes_from_ready_to_deleting_to_deleted_and_no_other_way(data
     let StateData::Deleted(left) = row.data else { panic!("{:?}", row.data) };
     assert_eq!(*left, tombstone);
     assert_eq!(row.created_at, at(10));
-    assert!(row.secret_hash.matches(&ResourceSecret::from_text("secret")), "its ticket still gets an answer");
+    assert!(row.secret_hash.matches(&secret(id)), "its ticket still gets an answer");
 }
 
 async fn tombstones_are_forgotten_by_the_time_of_their_deletion(data: &LedgerData) {

@@ -39,9 +39,10 @@ fn seen() -> OwnerHistory {
     OwnerHistory { seen_at: Some(at(1)), ..OwnerHistory::default() }
 }
 
-/// Decides without anything to say since when an owner is unknown.
+/// Decides without anything to say since when an owner is unknown, as a server that has run for long.
 fn decide(life: &Life, presence: Presence, now: &Readings, policy: &Policy) -> Decision {
-    super::decide(life, Knowledge { presence, unknown_for: None }, now, policy)
+    let unknown_for = (presence == Presence::NoObjects).then_some(Duration::MAX);
+    super::decide(life, Knowledge { presence, unknown_for }, now, policy)
 }
 
 /// Asserts that the resource stays for `why` until `until`, and is then deleted for `reason`.
@@ -168,6 +169,21 @@ fn a_used_resource_stays_if_no_cluster_is_asked() {
 }
 
 #[test]
+fn without_objects_it_waits_for_a_reader_and_then_for_the_next_one() {
+    let presence = Presence::NoObjects;
+    let unread = life(None, OwnerHistory::default());
+    let reason = DeletionReason::MaxUnusedReached;
+    assert_goes(&unread, presence, &policy(), KeepReason::NotReadYet, 5000, reason);
+    let read = life(Some(700), OwnerHistory::default());
+    let reason = DeletionReason::NotReadAgain;
+    assert_goes(&read, presence, &policy(), KeepReason::ReadRecently, 1700, reason);
+    // This server has run for 400 s: the reader may have waited for it.
+    let owner = Knowledge { presence, unknown_for: Some(seconds(400)) };
+    let decision = super::decide(&read, owner, &Readings::at(at(9000)), &policy());
+    assert_eq!(decision, Decision::Keep(Kept { why: KeepReason::ReadRecently, until: Some(at(9600)) }));
+}
+
+#[test]
 fn ttl_and_max_age_count_although_the_owner_is_present() {
     let mut limited = life(Some(50), seen());
     limited.lifetime.ttl = Some(seconds(300));
@@ -192,6 +208,7 @@ fn any_presence() -> impl Strategy<Value = Presence> {
         Just(Presence::Finished),
         Just(Presence::Absent),
         Just(Presence::NotAsked),
+        Just(Presence::NoObjects),
         proptest::sample::select(unknowns()).prop_map(Presence::Unknown),
     ]
 }

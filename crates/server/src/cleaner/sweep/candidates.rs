@@ -193,7 +193,7 @@ fn contradiction(reason: DeletionReason, fresh: Presence) -> Option<KeepReason> 
         (_, Presence::Present) => Some(KeepReason::OwnerPresent),
         (_, Presence::Finished) => Some(KeepReason::OwnerFinished),
         (_, Presence::Unknown(unknown)) => Some(KeepReason::OwnerUnknown(unknown)),
-        (_, Presence::NotAsked) => Some(KeepReason::OwnersNotAsked),
+        (_, Presence::NotAsked | Presence::NoObjects) => Some(KeepReason::OwnersNotAsked),
     }
 }
 

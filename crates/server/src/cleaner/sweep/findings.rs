@@ -25,7 +25,7 @@ pub(super) struct Findings {
     pub(super) looked_at: usize,
     /// Their age alone ended them.
     pub(super) aged: Vec<Candidate>,
-    /// Their time is over, and no cluster is asked about their owners.
+    /// Their time is over, and no cluster is asked about their owners, or there are none.
     pub(super) timed_out: Vec<Candidate>,
     /// Their time is over, and nothing is known of their owners.
     pub(super) unknown: Vec<Candidate>,
@@ -62,7 +62,9 @@ impl Sweeper {
     }
 
     fn look_at(&self, listed: &Listed, now: &Readings, findings: &mut Findings) {
-        self.owners.follow(&listed.owner);
+        if listed.owner.has_objects() {
+            self.owners.follow(&listed.owner);
+        }
         let before = listed.life.owner_history;
         let owner_history = if self.has_looked { before } else { before.unknown() };
         let life = Life { owner_history, ..listed.life };
@@ -78,7 +80,7 @@ impl Sweeper {
             findings.note(listed.id, before, owner_history.unknown());
             return;
         }
-        let presence = believed(self.owners.presence(&listed.owner), findings.doubt);
+        let presence = believed(Presence::of(&listed.owner, &*self.owners), findings.doubt);
         let after = self.observed(owner_history, presence);
         findings.has_news |= before != after && !matches!(presence, Presence::Unknown(_));
         findings.note(listed.id, before, after);
@@ -95,15 +97,15 @@ impl Sweeper {
             }
             Decision::Delete(reason) => {
                 let candidate = Candidate::new(listed, reason);
-                if reason == DeletionReason::MaxUnusedReached {
+                if !needs_knowledge(reason, presence) {
+                    findings.timed_out.push(candidate);
+                } else if reason == DeletionReason::MaxUnusedReached {
                     findings.unknown.push(candidate);
-                } else if needs_knowledge(reason, presence) {
+                } else {
                     if presence == Presence::Absent {
                         findings.count(listed, |census| &mut census.vanished);
                     }
                     findings.ownerless.push(candidate);
-                } else {
-                    findings.timed_out.push(candidate);
                 }
             }
         }
@@ -116,7 +118,7 @@ impl Sweeper {
             Presence::Finished => owner_history.finished(now),
             Presence::Absent => owner_history.absent(now),
             Presence::Unknown(_) => owner_history.unknown(),
-            Presence::NotAsked => owner_history,
+            Presence::NotAsked | Presence::NoObjects => owner_history,
         }
     }
 }

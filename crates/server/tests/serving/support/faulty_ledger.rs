@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use cloakroom_core::resource::{BlobKey, Resource, ResourceId, State, UploadHandle};
+use cloakroom_core::resource::{BlobKey, Resource, ResourceId, SecretHash, State, UploadHandle};
 use cloakroom_storage::ledger::{
     Abandoned, Completion, Deletion, Fact, Facts, Finish, Forgotten, Ledger, LedgerError, Mirror,
     Observation, Page, PendingResource, Rowless, Totals,
@@ -62,6 +62,10 @@ impl Ledger for FaultyLedger {
 
     async fn find(&self, id: ResourceId) -> Result<Option<Resource>, LedgerError> {
         self.faults.of_ledger(Step::LedgerFind, self.inner.find(id)).await
+    }
+
+    async fn find_by_secret(&self, hash: SecretHash) -> Result<Option<Resource>, LedgerError> {
+        self.faults.of_ledger(Step::LedgerFind, self.inner.find_by_secret(hash)).await
     }
 
     async fn without_row(&self, keys: &[BlobKey]) -> Result<Vec<Rowless>, LedgerError> {

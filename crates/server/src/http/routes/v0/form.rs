@@ -115,6 +115,7 @@ impl Form {
                 let new = NewUpload {
                     announced_bytes: headers.content_length,
                     file_name: headers.file_name.and_then(|name| FileName::parse(&name).ok()),
+                    secret: None,
                     uploaded_by: Some(self.uploaded_by.clone()),
                     holder: self.holder.clone(),
                     client: self.client.clone(),
