@@ -94,5 +94,6 @@ fn settings() -> Settings {
         fetch_image: None,
         trusted_proxies: TrustedProxies::default(),
         serves_tls: false,
+        webhdfs: None,
     }
 }

@@ -154,6 +154,19 @@ pub struct AccessArgs {
     #[arg(long, env = "CLOAKROOM_UPLOAD_TOKEN_FILE", value_name = "FILE")]
     pub upload_token_file: Option<PathBuf>,
 
+    /// Take what stock Spark uploads to spark.kubernetes.file.upload.path=webhdfs://HOST:PORT/NAMESPACE [default: off]
+    #[arg(long, env = "CLOAKROOM_WEBHDFS", value_parser = BoolishValueParser::new())]
+    pub webhdfs: bool,
+
+    /// With --webhdfs: file of upload keys, one per line, as NAMESPACE token-KEY or NAMESPACE sha256:HEX; the key stands behind
+    /// the namespace. The server reads a changed file again [default: none; uploads then need --upload-auth none]
+    #[arg(long, env = "CLOAKROOM_WEBHDFS_KEY_FILE", value_name = "FILE")]
+    pub webhdfs_key_file: Option<PathBuf>,
+
+    /// With --webhdfs: upload keys count, too, if they come unencrypted from other machines [default: off]
+    #[arg(long, env = "CLOAKROOM_WEBHDFS_PLAIN_KEYS", value_parser = BoolishValueParser::new())]
+    pub webhdfs_plain_keys: bool,
+
     /// File of tokens for cloakroom ls, show, rm and clean, in the same format; the server reads a changed file again
     /// [default: one made at the start, for commands on this machine]
     #[arg(long, env = "CLOAKROOM_ADMIN_TOKEN_FILE", value_name = "FILE")]

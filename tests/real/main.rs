@@ -23,6 +23,7 @@ mod proxies;
 mod read_only;
 mod spark_jars;
 mod spliced;
+mod stock_spark;
 mod through_api_server;
 mod try_it;
 mod upload_tokens;
@@ -39,6 +40,7 @@ fn main() {
         buckets::trials(),
         logged::trials(),
         spliced::trials(),
+        stock_spark::trials(),
         clouds::trials(),
         read_only::trials(),
         spark_jars::trials(),

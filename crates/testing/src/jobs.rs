@@ -17,7 +17,7 @@ const PAGE: &str = "a page of a book";
 pub const SERIALIZER: &str = "cloakroom.jobs.Greeting$Serializer";
 
 /// How many tasks each application has.
-const TASKS: usize = 8;
+pub const TASKS: usize = 8;
 
 /// The exit code that the applications end with. No other program uses it.
 pub const EXIT_CODE: i32 = 3;

@@ -39,6 +39,7 @@ pub const ALL: &[(&str, &[&str])] = &[
     ("digests", DIGESTS),
     ("quantities", QUANTITIES),
     ("uris", URIS),
+    ("webhdfs", WEBHDFS),
     ("owner", OWNERS),
     ("properties", PROPERTIES),
     ("pod_template", TEMPLATES),
@@ -80,6 +81,14 @@ const QUANTITIES: &[&str] = &[
     "1e3",
     "100n",
     ".5",
+];
+
+const WEBHDFS: &[&str] = &[
+    "PUT /webhdfs/v1/spark/spark-upload-4c1a3c44-54d9-4a1f-9a6e-0b6f6fd7e7b1?op=MKDIRS&user.name=ada&permission=755",
+    "PUT /webhdfs/v1/spark/token-0123456789abcdefghijABCDEFGHIJ_-/spark-upload-4c1a3c44-54d9-4a1f-9a6e-0b6f6fd7e7b1/my%20app+1%20%25é%23x.jar?op=CREATE&overwrite=true&step=2",
+    "GET /webhdfs/v1/spark/spark-upload-4c1a3c44-54d9-4a1f-9a6e-0b6f6fd7e7b1/app.jar?op=OPEN&buffersize=65536&step=2&offset=7",
+    "GET /webhdfs/v1/spark/spark-upload-4c1a3c44-54d9-4a1f-9a6e-0b6f6fd7e7b1/?op=GETFILESTATUS",
+    "spark token-0123456789abcdefghijABCDEFGHIJ_-\nspark sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
 ];
 
 const URIS: &[&str] = &[

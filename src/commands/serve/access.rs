@@ -9,7 +9,7 @@ use crate::commands::refuse;
 use cloakroom_cluster::{AcceptedTokens, ApiServer, Reviews, SERVICE_ACCOUNT_FOLDER};
 use cloakroom_core::clock::SystemClock;
 use cloakroom_core::protocol::{USUAL_PLACE, upload_audience};
-use cloakroom_server::http::{TokenFile, TokenUse, UploadAuth};
+use cloakroom_server::http::{TokenFile, TokenUse, UploadAuth, WebHdfs};
 
 /// Who may upload. A server that other machines reach must be told.
 pub fn upload_auth(
@@ -96,6 +96,21 @@ fn audience_of_this_pod() -> String {
     let namespace = std::fs::read_to_string(Path::new(SERVICE_ACCOUNT_FOLDER).join("namespace"));
     let namespace = namespace.map(|text| text.trim().to_owned()).ok().filter(|name| !name.is_empty());
     upload_audience(namespace.as_deref().unwrap_or(USUAL_PLACE))
+}
+
+/// How WebHDFS is served.
+pub fn webhdfs(args: &AccessArgs) -> anyhow::Result<Option<WebHdfs>> {
+    let path = args.webhdfs_key_file.as_deref();
+    if !args.webhdfs {
+        if path.is_some() || args.webhdfs_plain_keys {
+            refuse!(
+                "--webhdfs-key-file and --webhdfs-plain-keys are for --webhdfs only: give that, or leave them out"
+            )
+        }
+        return Ok(None);
+    }
+    let keys = path.map(|path| TokenFile::open(path, TokenUse::WebHdfs)).transpose()?;
+    Ok(Some(WebHdfs { keys, takes_plain_keys: args.webhdfs_plain_keys, ..WebHdfs::default() }))
 }
 
 /// The tokens of `ls`, `show`, `rm` and `clean`.

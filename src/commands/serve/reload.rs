@@ -22,8 +22,9 @@ impl Files {
             UploadAuth::Token(tokens) => Some(tokens.clone()),
             UploadAuth::None | UploadAuth::Kubernetes(_) => None,
         };
+        let keys = settings.http.webhdfs.as_ref().and_then(|webhdfs| webhdfs.keys.clone());
         Self {
-            tokens: upload.into_iter().chain(settings.admin_tokens.clone()).collect(),
+            tokens: [upload, settings.admin_tokens.clone(), keys].into_iter().flatten().collect(),
             tls: settings.tls.clone(),
             cluster: settings.cluster.clone(),
         }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::access::{admin_tokens, upload_auth};
+use super::access::{admin_tokens, upload_auth, webhdfs};
 use super::cluster::{self, Pod};
 use super::in_bucket::Succession;
 use super::limits;
@@ -99,6 +99,7 @@ impl ServeSettings {
             fetch_image: args.network.fetch_image.clone(),
             trusted_proxies: args.network.trusted_proxies.clone().unwrap_or_default(),
             serves_tls: tls.is_some(),
+            webhdfs: webhdfs(&args.access)?.map(Arc::new),
         };
         Ok(Self {
             listen,

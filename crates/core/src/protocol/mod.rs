@@ -9,6 +9,7 @@ pub mod status;
 pub mod token_line;
 pub mod v0;
 pub mod v1;
+pub mod webhdfs;
 mod word;
 
 pub use word::Word;

@@ -36,6 +36,7 @@ use super::seats::Seat;
 use super::socket::{PacedSocket, Reset};
 use super::state::Settings;
 use super::tls::ServerTls;
+use super::webhdfs::Expected;
 
 /// The most headers of one request, in number and bytes. Browsers behind proxies need fewer.
 const MAX_HEADERS: usize = 100;
@@ -222,7 +223,9 @@ impl Connection {
         turn.end();
         if phase == Phase::Serving {
             let is_known = response.extensions().get::<OfKnownToken>().is_some();
-            self.hold_back_refusal(response.status(), &client, is_known).await;
+            if response.extensions().get::<Expected>().is_none() {
+                self.hold_back_refusal(response.status(), &client, is_known).await;
+            }
         }
         if self.phases.now().0 == Phase::Stopping {
             // The client must open a new connection to reach the server's successor.

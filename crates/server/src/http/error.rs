@@ -10,8 +10,10 @@ use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 
 use super::request_id;
+use super::webhdfs;
 use crate::owners::NotAdmitted;
 use cloakroom_core::protocol::problem::{self, Code, Problem};
+use cloakroom_core::protocol::webhdfs::is_below_root;
 use cloakroom_core::protocol::{CHALLENGE, WRONG_SECRET};
 use cloakroom_core::resource::{DeletionReason, OwnerError};
 use cloakroom_core::text::chain;
@@ -189,6 +191,7 @@ impl From<UploadError> for ApiError {
             UploadError::NoRoom(no_room) if no_room.is_passing() => {
                 return Self { is_share, ..Self::try_again(Code::Overloaded, error.to_string()) };
             }
+            UploadError::Ledger(LedgerError::Taken) => Code::InUse,
             UploadError::Abandoned => return Self::try_again(Code::Overloaded, error.to_string()),
             UploadError::NoRoom(_) | UploadError::Full { .. } => Code::InsufficientStorage,
             UploadError::NotWritable(_) => return Self::not_writable(&error),
@@ -287,7 +290,12 @@ impl IntoResponse for ApiError {
 /// Writes the bodies of error answers.
 pub(super) async fn finish(request: Request, next: Next) -> Response {
     let request_id = request_id::of(&request);
+    let is_webhdfs = is_below_root(request.uri().path());
     let mut response = next.run(request).await;
+    if is_webhdfs {
+        let problem = response.extensions_mut().remove::<Problem>();
+        return webhdfs::finish(problem, response);
+    }
     let Some(mut problem) = response.extensions_mut().remove::<Problem>() else { return response };
     problem.request_id = request_id;
     let body = serde_json::to_vec(&problem).unwrap_or_default();

@@ -23,6 +23,7 @@ mod splices;
 mod state;
 mod tls;
 mod tokens;
+mod webhdfs;
 
 pub use auth::UploadAuth;
 pub use connection::KEEP_ALIVE;
@@ -37,3 +38,4 @@ pub use splices::Splices;
 pub use state::{Admin, AppState, Lifetimes, PublicUrl, PublicUrlError, Settings};
 pub use tls::{ServerTls, ServerTlsError};
 pub use tokens::{TokenFile, TokenFileError, TokenUse};
+pub use webhdfs::WebHdfs;

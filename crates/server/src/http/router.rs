@@ -27,6 +27,7 @@ use super::routes;
 use super::state::AppState;
 use cloakroom_core::metrics::Metrics;
 use cloakroom_core::protocol::problem::Code;
+use cloakroom_core::protocol::webhdfs::shown_path;
 use cloakroom_core::protocol::{HEALTHZ, METRICS, READYZ, REQUEST_ID};
 
 /// A shared cache must keep no answer: the next client may show another secret. Bundles say so themselves.
@@ -65,10 +66,11 @@ pub(super) fn starting(serves: Serves, entrance: &Entrance) -> Router {
 /// The routes while the server serves.
 pub(super) fn serving(serves: Serves, state: &AppState, entrance: &Entrance) -> Router {
     state.metrics.upload_refusals_have(measure::upload_refusals());
+    let webhdfs = state.settings.webhdfs.as_ref();
     let router = match serves {
-        Serves::Resources => routes::api(),
+        Serves::Resources => routes::api(webhdfs),
         Serves::Operations => operational_routes(),
-        Serves::Everything => routes::api().merge(operational_routes()),
+        Serves::Everything => routes::api(webhdfs).merge(operational_routes()),
     };
     let router = router.fallback(no_such_path).with_state(state.clone());
     finish(router, entrance, &state.settings.trusted_proxies)
@@ -119,7 +121,7 @@ fn finish(router: Router, entrance: &Entrance, trusted: &TrustedProxies) -> Rout
 }
 
 async fn no_such_path(request: Request) -> ApiError {
-    let path: String = request.uri().path().chars().take(80).collect();
+    let path: String = shown_path(request.uri().path()).chars().take(80).collect();
     ApiError::new(
         Code::NoSuchPath,
         format!(
@@ -144,13 +146,13 @@ fn panicked(_: Box<dyn std::any::Any + Send>) -> Response<axum::body::Body> {
 /// The longest path that is logged, in bytes. All paths of this server are shorter.
 const LONGEST_PATH: usize = 300;
 
-/// The log span of a request. It has only the path of the URL, because a client may have put a secret into the query by
-/// mistake. Probes and scrapes come every few seconds, so they are logged at level debug.
+/// The log span of a request. It has only the path of the URL, without the rights that paths of WebHDFS have, because a
+/// client may have put a secret into the query by mistake. Probes and scrapes come every few seconds, so they are logged at level debug.
 fn span<B>(request: &axum::http::Request<B>) -> Span {
     let id = request.headers().get(REQUEST_ID).and_then(|id| id.to_str().ok());
     let method = request.method();
     let path = request.uri().path();
-    let path = path.get(..LONGEST_PATH).unwrap_or(path);
+    let path = &*shown_path(&path[..path.floor_char_boundary(LONGEST_PATH)]);
     if matches!(path, HEALTHZ | READYZ | METRICS) {
         tracing::debug_span!("probe", request_id = id, %method, path)
     } else {

@@ -6,12 +6,14 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Uri};
 
 use super::auth::UploadAuth;
 use super::proxies::TrustedProxies;
 use super::splices::Splices;
 use super::tokens::TokenFile;
+use super::webhdfs::WebHdfs;
 use crate::cleaner::{Cleaner, Downloads, Identity, Judge};
 use crate::owners::Owners;
 use cloakroom_core::client::Client;
@@ -52,6 +54,8 @@ pub struct Settings {
     pub trusted_proxies: TrustedProxies,
     /// Whether this server itself provides TLS.
     pub serves_tls: bool,
+    /// How WebHDFS is served; `None` if it is not.
+    pub webhdfs: Option<Arc<WebHdfs>>,
 }
 
 impl Settings {
@@ -122,6 +126,15 @@ impl FromStr for PublicUrl {
             return Err(PublicUrlError);
         }
         Ok(Self(text.trim_end_matches('/').to_owned()))
+    }
+}
+
+impl PublicUrl {
+    /// Whether its scheme is https, if `host` is its host.
+    pub(super) fn scheme_of(&self, host: &Authority) -> Option<bool> {
+        let uri: Uri = self.0.parse().ok()?;
+        let is_same = uri.authority().is_some_and(|own| own.as_str().eq_ignore_ascii_case(host.as_str()));
+        is_same.then(|| uri.scheme_str() == Some("https"))
     }
 }
 

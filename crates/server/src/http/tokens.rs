@@ -11,6 +11,7 @@ use subtle::{ConditionallySelectable as _, ConstantTimeEq as _};
 use tokio::sync::Mutex;
 
 use cloakroom_core::protocol::token_line::{TokenLine, TokenLineError};
+use cloakroom_core::protocol::webhdfs::{KeyLine, KeyLineError};
 use cloakroom_core::reload::{Reload, Seen};
 use cloakroom_core::resource::ResourceSecret;
 use cloakroom_core::size::format_size;
@@ -31,14 +32,27 @@ pub enum TokenUse {
     Upload,
     /// To list and remove all resources, and to sweep.
     Admin,
+    /// To upload by WebHDFS for one namespace.
+    WebHdfs,
 }
 
 impl fmt::Display for TokenUse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Upload => "upload",
-            Self::Admin => "admin",
+            Self::Upload => "upload token",
+            Self::Admin => "admin token",
+            Self::WebHdfs => "upload key",
         })
+    }
+}
+
+impl TokenUse {
+    /// What a line of the file has.
+    fn example(self) -> String {
+        match self {
+            Self::Upload | Self::Admin => format!("a token of at least {SHORTEST_TOKEN} characters"),
+            Self::WebHdfs => "a namespace and its key, NAMESPACE token-…,".to_owned(),
+        }
     }
 }
 
@@ -80,7 +94,7 @@ impl fmt::Debug for TokenHash {
 #[derive(Debug, thiserror::Error)]
 pub enum TokenFileError {
     /// The file cannot be read.
-    #[error("cannot read the {usage} token file {}", path.display())]
+    #[error("cannot read the {usage} file {}", path.display())]
     Unreadable {
         usage: TokenUse,
         path: PathBuf,
@@ -89,25 +103,33 @@ pub enum TokenFileError {
         source: std::io::Error,
     },
     /// The file has no token.
-    #[error("the {usage} token file {} is empty: put a token of at least {SHORTEST_TOKEN} characters on a line", path.display())]
+    #[error("the {usage} file {} is empty: put {} on a line", path.display(), usage.example())]
     Empty { usage: TokenUse, path: PathBuf },
     /// A token is so short that it could be guessed.
-    #[error("the {usage} token file {} has a token of less than {SHORTEST_TOKEN} characters in line {line}: make a longer one, for example by “openssl rand -base64 32”", path.display())]
+    #[error("the {usage} file {} has a token of less than {SHORTEST_TOKEN} characters in line {line}: make a longer one, for example by “openssl rand -base64 32”", path.display())]
     Short { usage: TokenUse, path: PathBuf, line: usize },
     /// No HTTP header can carry a token.
-    #[error("the {usage} token file {} has a token in line {line} that no client can send: it must be printable ASCII, and at most {} long", path.display(), format_size(LONGEST_TOKEN as u64))]
+    #[error("the {usage} file {} has a token in line {line} that no client can send: it must be printable ASCII, and at most {} long", path.display(), format_size(LONGEST_TOKEN as u64))]
     Unsendable { usage: TokenUse, path: PathBuf, line: usize },
     /// Two lines have the same token with different names.
-    #[error("the {usage} token file {} has in line {line} the token of an earlier line, with another name: give each name a token of its own", path.display())]
+    #[error("the {usage} file {} has in line {line} the token of an earlier line, with another name: give each name a token of its own", path.display())]
     TwoNames { usage: TokenUse, path: PathBuf, line: usize },
     /// A line begins like one with a name, and does not have that form.
-    #[error("the {usage} token file {} cannot be understood in line {line}: {source}", path.display())]
+    #[error("the {usage} file {} cannot be understood in line {line}: {source}", path.display())]
     Line {
         usage: TokenUse,
         path: PathBuf,
         line: usize,
         /// The error in the line. It repeats nothing of the line.
         source: TokenLineError,
+    },
+    /// A line has no namespace with its key.
+    #[error("the {} file {} cannot be understood in line {line}: {source}", TokenUse::WebHdfs, path.display())]
+    KeyLine {
+        path: PathBuf,
+        line: usize,
+        /// The error in the line. It repeats nothing of the line.
+        source: KeyLineError,
     },
 }
 
@@ -183,10 +205,10 @@ impl KnownTokens {
         match file.take(now, read(path, self.usage)) {
             Some(Ok(tokens)) => {
                 *self.tokens.write().unwrap_or_else(PoisonError::into_inner) = tokens;
-                tracing::info!(path = %path.display(), "read the {} tokens again", self.usage);
+                tracing::info!(path = %path.display(), "read the {}s again", self.usage);
             }
             Some(Err(error)) => {
-                tracing::warn!(error = %chain(&error), "the {} tokens stay as they were", self.usage);
+                tracing::warn!(error = %chain(&error), "the {}s stay as they were", self.usage);
             }
             None => {}
         }
@@ -200,8 +222,31 @@ fn read(path: &Path, usage: TokenUse) -> Result<(Tokens, Seen), TokenFileError> 
     let text = String::from_utf8(without_mark(bytes)).map_err(|_| {
         unreadable(std::io::Error::new(std::io::ErrorKind::InvalidData, "it is not text in UTF-8 or UTF-16"))
     })?;
+    let known = match usage {
+        TokenUse::Upload | TokenUse::Admin => tokens(&text, path, usage)?,
+        TokenUse::WebHdfs => keys(&text, path)?,
+    };
+    if known.is_empty() {
+        return Err(TokenFileError::Empty { usage, path: path.to_owned() });
+    }
+    Ok((known, seen))
+}
+
+/// The keys of a file, each with its namespace as its name.
+fn keys(text: &str, path: &Path) -> Result<Tokens, TokenFileError> {
+    let mut known = Tokens::new();
+    for (line, text) in (1..).zip(text.lines()) {
+        let refused = |source| TokenFileError::KeyLine { path: path.to_owned(), line, source };
+        if let Some(KeyLine { namespace, sha256 }) = KeyLine::parse(text).map_err(refused)? {
+            add(&mut known, TokenHash(sha256), Some(namespace), (path, TokenUse::WebHdfs, line))?;
+        }
+    }
+    Ok(known)
+}
+
+fn tokens(text: &str, path: &Path, usage: TokenUse) -> Result<Tokens, TokenFileError> {
     let (mut known, mut with_blanks) = (Tokens::new(), Vec::new());
-    for (line, read) in TokenLine::of_file(&text) {
+    for (line, read) in TokenLine::of_file(text) {
         let refused = |source| TokenFileError::Line { usage, path: path.to_owned(), line, source };
         let TokenLine { name, token } = read.map_err(refused)?;
         if token.len() < SHORTEST_TOKEN {
@@ -214,22 +259,30 @@ fn read(path: &Path, usage: TokenUse) -> Result<(Tokens, Seen), TokenFileError> 
             with_blanks.push(line);
         }
         let hash = TokenHash(Sha256::digest(token.as_bytes()).into());
-        let is_same = |(other, _): &&(TokenHash, KnownToken)| bool::from(other.0.ct_eq(&hash.0));
-        if known.iter().find(is_same).is_some_and(|(_, other)| other.name.as_deref() != name) {
-            return Err(TokenFileError::TwoNames { usage, path: path.to_owned(), line });
-        }
-        known.push((hash, KnownToken { name: name.map(Into::into) }));
-    }
-    if known.is_empty() {
-        return Err(TokenFileError::Empty { usage, path: path.to_owned() });
+        add(&mut known, hash, name, (path, usage, line))?;
     }
     // A file that cannot be used is read again and again.
     for line in with_blanks {
         tracing::warn!(
-            "the {usage} token file {} has a token with a blank in line {line}: if its first word is a name, write \
+            "the {usage} file {} has a token with a blank in line {line}: if its first word is a name, write \
              name=NAME TOKEN",
             path.display()
         );
     }
-    Ok((known, seen))
+    Ok(known)
+}
+
+/// Adds what a line has. The same token may not have two names.
+fn add(
+    known: &mut Tokens,
+    hash: TokenHash,
+    name: Option<&str>,
+    (path, usage, line): (&Path, TokenUse, usize),
+) -> Result<(), TokenFileError> {
+    let is_same = |(other, _): &&(TokenHash, KnownToken)| bool::from(other.0.ct_eq(&hash.0));
+    if known.iter().find(is_same).is_some_and(|(_, other)| other.name.as_deref() != name) {
+        return Err(TokenFileError::TwoNames { usage, path: path.to_owned(), line });
+    }
+    known.push((hash, KnownToken { name: name.map(Into::into) }));
+    Ok(())
 }

@@ -48,3 +48,4 @@ mod unknown_owners;
 mod unreadable_rows;
 mod uploads;
 mod v0;
+mod webhdfs;

@@ -57,6 +57,7 @@ const FLAGS: &str = "docs/reference/flags.md";
 const LOGS: &str = "docs/reference/metrics-and-logs.md";
 const RUN: &str = "docs/run.md";
 const OPERATOR: &str = "docs/spark-operator.md";
+const STOCK_SPARK: &str = "docs/stock-spark.md";
 const SUBMIT: &str = "docs/submit.md";
 const TROUBLES: &str = "docs/submit-troubleshooting.md";
 const VERSIONS: &str = "docs/versions.md";
@@ -298,6 +299,7 @@ pub const TABLE: &[Row] = &[
         "cloakroom submit",
         By::None("the examples of Spark's image are in no package; README submits the same jar"),
     ),
+    row(STOCK_SPARK, "Stock Spark by one property", "", By::Test("tests/real/stock_spark.rs")),
     row(SUBMIT, "Local files", "cloakroom submit", By::Test("tests/node/journeys/jobs.rs")),
     row(SUBMIT, "Local files", "--conf", By::Test("tests/node/journeys/jobs.rs")),
     row(SUBMIT, "While it waits", "", By::Text),

@@ -1,5 +1,6 @@
 //! The handlers, and the routers made of them.
 
+mod address;
 mod admin;
 mod conditional;
 mod contract;
@@ -12,9 +13,12 @@ mod receive;
 mod send;
 mod v0;
 mod v1;
+mod webhdfs;
 
 pub use range::{Requested, parse as parse_range};
 pub use v1::Parameters;
+
+use std::sync::Arc;
 
 use axum::Router;
 use axum::routing::get;
@@ -23,6 +27,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::state::AppState;
+use super::webhdfs::WebHdfs;
 use cloakroom_core::protocol::OPENAPI;
 use contract::{Contract, contract};
 
@@ -36,9 +41,10 @@ fn documented() -> OpenApiRouter<AppState> {
         .merge(v0::routes())
 }
 
-/// The routes of v0 and v1, of their OpenAPI document, and of the page for browsers.
-pub(super) fn api() -> Router<AppState> {
-    documented().split_for_parts().0.route(OPENAPI, get(contract))
+/// The routes of v0 and v1, of their OpenAPI document, of the page for browsers, and of WebHDFS if that is served.
+pub(super) fn api(webhdfs: Option<&Arc<WebHdfs>>) -> Router<AppState> {
+    let api = documented().split_for_parts().0.route(OPENAPI, get(contract));
+    webhdfs.into_iter().fold(api, |api, webhdfs| api.merge(self::webhdfs::routes(webhdfs)))
 }
 
 /// The routes for admins.

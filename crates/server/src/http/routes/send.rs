@@ -2,14 +2,14 @@
 
 use std::net::SocketAddr;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::http::header::{
     ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG,
     RANGE, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
-use futures_util::TryStreamExt as _;
+use futures_util::{Stream, TryStreamExt as _};
 use tracing::field::display;
 
 use super::conditional::{Outcome, evaluate, range_counts};
@@ -83,7 +83,7 @@ pub(super) async fn send(
     state.downloads.begin(download.resource()).await.map_err(refused)?;
     let sender = state.settings.trusted_proxies.sender(peer.ip(), headers);
     let sending = Sending::begin(&state.metrics, id, length, sender);
-    Ok((status, answer, content(download, sending)).into_response())
+    Ok((status, answer, Body::from_stream(pieces(download, sending))).into_response())
 }
 
 fn unsatisfiable(size_bytes: u64) -> ApiError {
@@ -133,11 +133,14 @@ fn value(text: &str) -> Result<HeaderValue, ApiError> {
 }
 
 /// The bytes, piece by piece. The head has announced the length, so after an error the connection breaks off.
-fn content(download: Download, mut sending: Sending) -> Body {
+pub(super) fn pieces(
+    download: Download,
+    mut sending: Sending,
+) -> impl Stream<Item = Result<Bytes, StoreError>> + Send + use<> {
     let (id, Sender { address: peer, proxy }) = (download.resource().id, sending.sender());
     let proxy = proxy.map(display);
     let pieces = download.read().inspect_ok(move |piece| sending.sent(piece.len()));
-    Body::from_stream(pieces.inspect_err(move |error| {
+    pieces.inspect_err(move |error| {
         if matches!(error, StoreError::Deleted) {
             tracing::info!(
                 resource_id = %id, %peer, proxy, "a download was cut off, because its resource was deleted"
@@ -147,5 +150,5 @@ fn content(download: Download, mut sending: Sending) -> Body {
                 resource_id = %id, error = %chain(error), %peer, proxy, "a bundle could not be read"
             );
         }
-    }))
+    })
 }

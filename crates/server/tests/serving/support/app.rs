@@ -92,6 +92,7 @@ impl Default for Options {
                 fetch_image: None,
                 trusted_proxies: TrustedProxies::default(),
                 serves_tls: false,
+                webhdfs: None,
             },
             connections: Connections {
                 max: 256,

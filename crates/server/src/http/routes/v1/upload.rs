@@ -7,8 +7,7 @@ use axum::Json;
 use axum::body::{Body, HttpBody as _};
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{ConnectInfo, Path, Query, State};
-use axum::http::header::{CONTENT_RANGE, CONTENT_TYPE, HOST, LOCATION};
-use axum::http::uri::Authority;
+use axum::http::header::{CONTENT_RANGE, CONTENT_TYPE, LOCATION};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 
@@ -18,6 +17,7 @@ use crate::http::auth::Uploader;
 use crate::http::error::ApiError;
 use crate::http::measure::not_stored;
 use crate::http::proxies::Sender;
+use crate::http::routes::address::{host, scheme};
 use crate::http::routes::described::{BundleBody, UploadParameters, UploadRefusals};
 use crate::http::routes::receive::Receiver;
 use crate::http::state::{AppState, Settings};
@@ -204,6 +204,7 @@ async fn take_from(
     let new = NewUpload {
         announced_bytes: incoming.announced_bytes(),
         file_name,
+        secret: None,
         uploaded_by: Some(uploaded_by.clone()),
         holder: Some(Holder::namespace(terms.owner.namespace())),
         client,
@@ -346,20 +347,9 @@ fn base_url(settings: &Settings, peer: IpAddr, headers: &HeaderMap) -> String {
     if let Some(url) = &settings.public_url {
         return url.to_string();
     }
-    let told = forwarded_scheme(headers).filter(|_| settings.trusted_proxies.trusts(peer));
-    let is_https = told.map_or(settings.serves_tls, |scheme| scheme.eq_ignore_ascii_case("https"));
-    let host = headers.get(HOST).and_then(|host| host.to_str().ok());
-    let host =
-        host.and_then(|host| host.parse::<Authority>().ok()).filter(|host| !host.as_str().contains('@'));
-    match host {
-        Some(host) => format!("{}://{host}", if is_https { "https" } else { "http" }),
+    match host(headers) {
+        Some(host) => format!("{}://{host}", scheme(settings, peer, headers, &host)),
         // Without a usable host the URL is a path alone, which is a valid reference, too (RFC 3986, section 4.2).
         None => String::new(),
     }
-}
-
-/// The scheme that the client used. With several proxies, the first value is that of the proxy next to the client.
-fn forwarded_scheme(headers: &HeaderMap) -> Option<&str> {
-    let schemes = headers.get("x-forwarded-proto")?.to_str().ok()?;
-    schemes.split(',').next().map(str::trim)
 }
