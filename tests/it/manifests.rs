@@ -68,6 +68,7 @@ fn the_pages_make_the_secret_with_the_keys_that_the_server_reads() {
     let pages_of = [
         ("upload-auth-token", "upload-token", &["docs/deploy.md", "charts/cloakroom/README.md"][..]),
         ("admin-token", "admin-token", &["docs/administer.md"]),
+        ("webhdfs", "webhdfs-keys", &["docs/stock-spark.md"]),
     ];
     for (component, key, pages) in pages_of {
         let deployment = format!("components/{component}/deployment.yaml");
@@ -148,6 +149,8 @@ fn every_overlay_is_a_component_and_documented() {
         let others: &[&str] = match name.as_str() {
             "nodeport" => &["tls", "upload-auth-token"],
             "namespaced" => &["upload-auth-token"],
+            // An upload key counts over TLS only.
+            "webhdfs" => &["tls"],
             _ => &[],
         };
         components.extend(others.iter().map(|other| format!("../../components/{other}")));

@@ -14,6 +14,7 @@ mod release;
 mod remote;
 mod replacement;
 mod secrets;
+mod stock_spark;
 mod transfers;
 
 use std::panic;
@@ -38,6 +39,7 @@ pub fn trials() -> Vec<Trial> {
         transfers::JOURNEYS,
         jobs::JOURNEYS,
         external::JOURNEYS,
+        stock_spark::JOURNEYS,
         remote::JOURNEYS,
         failures::JOURNEYS,
         replacement::JOURNEYS,

@@ -101,6 +101,7 @@ fn combinations(helm: &Helm) {
         (&["namespaced", "ingress", "monitoring"], BY_USER),
         (&["namespaced", "accept-cluster-tokens", "admin-token"], BY_USER),
         (&["gateway", "tls"], &[]),
+        (&["webhdfs", "tls", "admin-token"], &[]),
         (&["nodeport"], nodeport),
         (&["nodeport", "accept-cluster-tokens"], nodeport),
     ] {

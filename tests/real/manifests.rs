@@ -62,8 +62,17 @@ fn planted_mistakes() {
     }
 }
 
-const ALL: [&str; 8] =
-    ["bucket", "nodeport", "ingress", "gateway", "tls", "monitoring", "accept-cluster-tokens", "admin-token"];
+const ALL: [&str; 9] = [
+    "bucket",
+    "nodeport",
+    "ingress",
+    "gateway",
+    "tls",
+    "monitoring",
+    "accept-cluster-tokens",
+    "admin-token",
+    "webhdfs",
+];
 
 fn combine() {
     for components in [

@@ -175,6 +175,12 @@ CronJob: batch
 - name: CLOAKROOM_ADMIN_TOKEN_FILE
   value: /etc/cloakroom/tokens/admin-token
 {{- end }}
+{{- if .Values.webhdfs }}
+- name: CLOAKROOM_WEBHDFS
+  value: "true"
+- name: CLOAKROOM_WEBHDFS_KEY_FILE
+  value: /etc/cloakroom/tokens/webhdfs-keys
+{{- end }}
 - name: CLOAKROOM_LOG_FORMAT
   value: json
 # The image of init-containers that `cloakroom submit` makes: this container's own.

@@ -18,6 +18,7 @@
 {{- $keys := list -}}
 {{- if eq .Values.uploadAuth "token" }}{{ $keys = append $keys "upload-token" }}{{ end -}}
 {{- if .Values.adminToken }}{{ $keys = append $keys "admin-token" }}{{ end -}}
+{{- if .Values.webhdfs }}{{ $keys = append $keys "webhdfs-keys" }}{{ end -}}
 {{- if and $keys (not .Values.tokens.existingSecret) -}}
 {{- $wrong = append $wrong (printf "tokens.existingSecret is missing: name a Secret with the key %s" (join " and the key " $keys)) -}}
 {{- end -}}

@@ -65,5 +65,5 @@
 
 {{- /* The Secret with the tokens that the server reads; empty if it reads none. */}}
 {{- define "cloakroom.tokensSecret" -}}
-{{- if or (eq .Values.uploadAuth "token") .Values.adminToken }}{{ .Values.tokens.existingSecret }}{{ end }}
+{{- if or (eq .Values.uploadAuth "token") .Values.adminToken .Values.webhdfs }}{{ .Values.tokens.existingSecret }}{{ end }}
 {{- end }}

@@ -20,6 +20,7 @@ const OTHERS: &[(&str, &str, &str)] = &[
     ("uploadAuth", "\"none\"", "base"),
     ("acceptClusterTokens", "false", "accept-cluster-tokens"),
     ("adminToken", "true", "base"),
+    ("webhdfs", "true", "base"),
     ("tokens.existingSecret", "\"other\"", "upload-auth-token"),
     ("ownerKinds", "{\"CronJob\": \"cronjobs\"}", "base"),
     ("namespaces", "[\"a\", \"b\"]", "base"),
