@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use cloakroom_core::clock::Clock as _;
 use cloakroom_core::protocol::v1::Ticket;
-use cloakroom_core::resource::Owner;
+use cloakroom_core::resource::{Lifetime, Owner, ResourceSecret};
 use cloakroom_server::cleaner::Policy;
 use cloakroom_server::owners::{Owners as _, Presence, WatchState};
+use cloakroom_storage::{AccessError, NewUpload, Terms};
 use cloakroom_testing::api_server::{Fault, Verb};
 use cloakroom_testing::wait::until_true;
 use rand::rngs::StdRng;
@@ -101,12 +102,36 @@ impl Bundle {
     }
 }
 
+/// What stock Spark has uploaded: it has no owner.
+#[derive(Debug)]
+struct File {
+    secret: ResourceSecret,
+    created: Duration,
+    /// The end of its last read.
+    read: Option<Duration>,
+}
+
+impl File {
+    /// Why it must go now; `None` if it must stay.
+    fn fate(&self, policy: &Policy, now: Duration, started: Duration) -> Option<&'static str> {
+        let passed = |since: Duration, time: Duration| now - since >= time;
+        if policy.max_age.is_some_and(|time| passed(self.created, time)) {
+            return Some("max-age-reached");
+        }
+        match self.read {
+            None => passed(self.created, policy.max_unused).then_some("max-unused-reached"),
+            Some(read) => passed(read.max(started), UNUSED_TIMEOUT).then_some("not-read-again"),
+        }
+    }
+}
+
 struct Run {
     random: StdRng,
     policy: Policy,
     /// `None` only while it is restarted.
     watched: Option<WatchedApp>,
     bundles: Vec<Bundle>,
+    files: Vec<File>,
     /// Pods by name; `true` if they are finished.
     pods: BTreeMap<String, (&'static str, bool)>,
     is_failing: bool,
@@ -140,6 +165,7 @@ impl Run {
             policy,
             watched: Some(watched),
             bundles: Vec::new(),
+            files: Vec::new(),
             pods: BTreeMap::new(),
             is_failing: false,
             started: Duration::ZERO,
@@ -176,7 +202,9 @@ impl Run {
             45..52 => self.heal(),
             52..56 => self.restart().await,
             56..58 => self.pass_time(&[29 * MINUTE, HOUR]),
-            58..70 => self.pass_time(&[SECOND, 59 * SECOND, MINUTE, 5 * MINUTE, 10 * MINUTE]),
+            58..61 => self.upload_file().await,
+            61..65 => self.read_file().await,
+            65..75 => self.pass_time(&[SECOND, 59 * SECOND, MINUTE, 5 * MINUTE, 10 * MINUTE]),
             _ => {
                 self.pass_time(&[Duration::ZERO, SECOND, 30 * SECOND, MINUTE]);
                 self.sweep().await;
@@ -216,6 +244,38 @@ impl Run {
             }
             self.bundles[*index].used = Some(now);
             self.log.push(format!("fetch {}", self.bundles[*index].ticket.resource_id));
+        }
+    }
+
+    async fn upload_file(&mut self) {
+        let staging = &self.server().app.staging;
+        let secret = ResourceSecret::generate(&mut rand::rng());
+        let new = NewUpload { secret: Some(secret.clone()), ..NewUpload::default() };
+        let terms = Terms {
+            owner: Owner::without_objects("demo").unwrap(),
+            lifetime: Lifetime { unused_timeout: UNUSED_TIMEOUT, ttl: None },
+            expected_sha256: None,
+        };
+        let upload = staging.begin_upload(new).await.unwrap();
+        let staged = upload.finish(terms, staging.metrics().upload(), ()).await.unwrap();
+        self.log.push(format!("file {}", staged.id));
+        self.files.push(File { secret, created: self.now(), read: None });
+    }
+
+    async fn read_file(&mut self) {
+        let now = self.now();
+        let Some(index) = (0..self.files.len()).collect::<Vec<_>>().choose(&mut self.random).copied() else {
+            return;
+        };
+        let staging = &self.server().app.staging;
+        match staging.find_by_secret(&self.files[index].secret).await {
+            Ok(resource) => {
+                staging.mark_used(&resource).await.unwrap();
+                self.log.push(format!("read {}", resource.id));
+                self.files[index].read = Some(now);
+            }
+            // Its age has ended it, and no sweep has come yet.
+            Err(error) => assert!(matches!(error, AccessError::NotFound), "{error}"),
         }
     }
 
@@ -350,7 +410,7 @@ impl Run {
     }
 
     async fn compare(&mut self, expected: Vec<(usize, &'static str)>, expired: Option<u64>) {
-        let number = expected.len() as u64;
+        let number = expected.len() as u64 + self.compare_files().await;
         assert!(expired.is_none_or(|expired| expired == number), "{expected:?}\n{}", self.log.join("\n"));
         let expected: BTreeMap<usize, &str> = expected.into_iter().collect();
         let mut kept = Vec::new();
@@ -364,6 +424,26 @@ impl Run {
             }
         }
         self.bundles = kept;
+    }
+}
+
+/// They go without a tombstone, so only their absence tells.
+impl Run {
+    /// Returns how many are gone.
+    async fn compare_files(&mut self) -> u64 {
+        let (now, before) = (self.now(), self.files.len());
+        let mut kept = Vec::new();
+        for file in std::mem::take(&mut self.files) {
+            let is_there = self.server().app.staging.find_by_secret(&file.secret).await.is_ok();
+            let reason = file.fate(&self.policy, now, self.started);
+            assert_eq!(is_there, reason.is_none(), "{file:?}\n{}", self.log.join("\n"));
+            match reason {
+                Some(reason) => *self.deletions.entry(reason.to_owned()).or_default() += 1,
+                None => kept.push(file),
+            }
+        }
+        self.files = kept;
+        (before - self.files.len()) as u64
     }
 }
 
@@ -393,6 +473,7 @@ async fn whatever_happens_what_is_kept_is_what_the_rules_keep() {
         "orphaned",
         "owner-never-seen",
         "owner-finished",
+        "not-read-again",
     ] {
         assert!(deletions.contains_key(reason), "{reason} never came: {deletions:?}");
     }

@@ -1,5 +1,9 @@
 //! What a request asks for.
 
+use percent_encoding::percent_decode_str;
+
+use super::super::LONGEST_CLAIMED_USER;
+
 /// Marks the second step of an operation that has two, in the query of the address that the first step gives.
 const SECOND_STEP: (&str, &str) = ("step", "2");
 
@@ -78,6 +82,15 @@ impl Operation {
         }
     }
 
+    /// The user for whom the client asks, as it says.
+    pub fn claimed_user(query: &str) -> Option<String> {
+        let user = query.split('&').find_map(|pair| pair.strip_prefix("user.name="))?;
+        let user = percent_decode_str(user).decode_utf8().ok()?;
+        let is_good =
+            !user.is_empty() && user.len() <= LONGEST_CLAIMED_USER && !user.contains(char::is_control);
+        is_good.then(|| user.into_owned())
+    }
+
     /// The query of the second step, for that of the first one.
     pub fn second_step(query: &str) -> String {
         format!("{query}&{}={}", SECOND_STEP.0, SECOND_STEP.1)
@@ -107,6 +120,17 @@ mod tests {
         ] {
             assert_eq!(Operation::parse(method, query), Ok(operation), "{query}");
         }
+    }
+
+    #[test]
+    fn the_user_is_what_the_client_says() {
+        let user = |query| Operation::claimed_user(query);
+        assert_eq!(user("op=CREATE&user.name=ada%20l&permission=644").as_deref(), Some("ada l"));
+        assert_eq!(
+            user("op=CREATE").or(user("user.name=")).or(user("user.name=%00")).or(user("user.name=%ff")),
+            None
+        );
+        assert_eq!(user(&format!("user.name={}", "x".repeat(257))), None);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::http::webhdfs::WebHdfs;
 use crate::owners::Admission;
 use cloakroom_core::metrics::UploadMeasurement;
 use cloakroom_core::protocol::problem::Code;
-use cloakroom_core::protocol::webhdfs::{Answer, Put};
+use cloakroom_core::protocol::webhdfs::{Answer, Operation, Put};
 use cloakroom_core::resource::{Holder, Lifetime, Owner};
 use cloakroom_core::text::chain;
 use cloakroom_storage::ledger::LedgerError;
@@ -81,6 +81,7 @@ async fn write(
     tracing::info!(
         resource_id = %staged.id, bytes = staged.bundle.size_bytes, namespace = call.place.namespace,
         file_name = call.place.name.as_ref().map(tracing::field::display), by = uploader.called(),
+        claimed_user = Operation::claimed_user(call.query()),
         peer = %uploader.sender.address, proxy = uploader.sender.proxy.map(tracing::field::display), "staged"
     );
     Ok(StatusCode::CREATED.into_response())
