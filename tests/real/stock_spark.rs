@@ -34,7 +34,11 @@ pub fn trials() -> Vec<Trial> {
         let name = format!("stock_spark_{version}_shows_why_an_upload_is_refused");
         trial(&name, &needs, move || refused(version))
     });
-    jobs.chain(refusals).collect()
+    let hidden = VERSIONS.map(|version| {
+        let name = format!("stock_spark_{version}_can_have_its_key_in_no_path");
+        trial(&name, &needs, move || in_a_header(version))
+    });
+    jobs.chain(refusals).chain(hidden).collect()
 }
 
 /// A user's folder, the API server, and a staging server whose admin has typed what the page says.
@@ -65,12 +69,20 @@ impl Scene {
         Self { user, home, api_server, server, key }
     }
 
+    /// Where the submitter has further settings of Hadoop.
+    fn hadoop_conf(&self) -> PathBuf {
+        self.user.path("hadoop-conf")
+    }
+
     fn spark_submit(&self, user: &str, folder: &str, arguments: &[String]) -> Output {
         let mut command = Command::new(self.home.join("bin/spark-submit"));
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.env("HOME", self.user.root()).env("LC_ALL", "C.UTF-8").env("HADOOP_USER_NAME", user);
         command.env("JDK_JAVA_OPTIONS", jobs::SHORT_LIVED_JAVA).env("PYSPARK_PYTHON", "python3");
         command.env("SPARK_LOCAL_IP", "127.0.0.1");
+        if self.hadoop_conf().exists() {
+            command.env("YARN_CONF_DIR", self.hadoop_conf());
+        }
         output_in_time(command.args(arguments).current_dir(self.user.path(folder)))
     }
 
@@ -81,7 +93,7 @@ impl Scene {
         let property = property
             .replace("HOST:PORT", &format!("localhost:{port}"))
             .replace("NAMESPACE", "spark")
-            .replace("token-KEY", key);
+            .replace("/token-KEY", &if key.is_empty() { String::new() } else { format!("/{key}") });
         self.user.write("spark-defaults.conf", property);
         let master = format!("k8s://http://{}", self.api_server.address());
         let token = self.api_server.token(Account::Admin);
@@ -102,17 +114,20 @@ impl Scene {
         self.spark_submit("ada", "", &all)
     }
 
+    /// The config map of the driver.
+    fn config_map(&self) -> Value {
+        let all = self.api_server.everything_in("spark");
+        let name =
+            all.iter().find_map(|name| name.strip_prefix("ConfigMap ").filter(|name| name.contains("-drv-")));
+        self.api_server.object(CONFIG_MAP, "spark", name.unwrap_or_else(|| panic!("{all:?}"))).unwrap()
+    }
+
     /// What the driver's pod would run, but on this machine and without executors. On the node the same jobs run in pods.
     fn drive(&self) -> Output {
         let pod = self.api_server.object(POD, "spark", "driver").unwrap();
         let spec = &pod["spec"]["containers"][0];
         let arguments: Vec<String> = spec["args"].as_array().unwrap().iter().map(text).collect();
-        let maps = self.api_server.everything_in("spark");
-        let map = maps
-            .iter()
-            .find_map(|name| name.strip_prefix("ConfigMap ").filter(|name| name.contains("-drv-")));
-        let map =
-            self.api_server.object(CONFIG_MAP, "spark", map.unwrap_or_else(|| panic!("{maps:?}"))).unwrap();
+        let map = self.config_map();
         self.user.write("driver/spark.properties", text(&map["data"]["spark.properties"]));
         let of_the_driver = arguments.iter().position(|argument| argument == "--properties-file").unwrap();
         let mut all: Vec<String> =
@@ -214,4 +229,25 @@ fn refused(version: &str) {
     );
     assert_eq!(scene.api_server.everything_in("spark"), Vec::<String>::new());
     assert_eq!(listed(&scene.user), Vec::<Value>::new());
+}
+
+/// Nothing that the submitter leaves in the cluster has the key.
+fn in_a_header(version: &str) {
+    let scene = Scene::new(version);
+    scene.user.write("app.py", "print('never')\n");
+    let make = block(PAGE, "A key that is in no path", "mkdir");
+    let mut shell = Command::new("bash");
+    shell.args(["-euc", &format!("key={}\n{make}", scene.key)]).current_dir(scene.user.root());
+    assert!(output_in_time(&mut shell).status.success());
+    let output = scene.submit("", &["app.py".to_owned()]);
+    let said = stderr(&output);
+    assert!(output.status.success(), "{said}");
+    assert_eq!(listed(&scene.user).len(), 1);
+    let map = scene.config_map();
+    let hex =
+        String::from_utf8(std::fs::read(scene.user.path("hadoop-conf/core-site.xml")).unwrap()).unwrap();
+    let hex = hex.split("X-Cloakroom-Key-").nth(1).unwrap().split('<').next().unwrap().to_owned();
+    for shown in [said, map.to_string(), scene.server.log()] {
+        assert!(!shown.contains(&scene.key) && !shown.contains(&hex), "{shown}");
+    }
 }

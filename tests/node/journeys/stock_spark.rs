@@ -15,10 +15,9 @@ use crate::cluster::Cluster;
 use crate::images::{SPARK_HOMES, VERSIONS, spark};
 use crate::shell::{At, Ran, laptop, run, until};
 
+/// The other two pairs are in `tests/real/stock_spark.rs`, without pods.
 pub const JOURNEYS: &[Journey] = &[
     Journey("stock_spark_4_3_needs_one_property_for_a_java_job", || job(VERSIONS[0], Job::Java)),
-    Journey("stock_spark_4_3_needs_one_property_for_a_python_job", || job(VERSIONS[0], Job::Python)),
-    Journey("stock_spark_3_5_needs_one_property_for_a_java_job", || job(VERSIONS[1], Job::Java)),
     Journey("stock_spark_3_5_needs_one_property_for_a_python_job", || job(VERSIONS[1], Job::Python)),
 ];
 
@@ -34,9 +33,8 @@ fn keys() -> &'static BTreeMap<String, String> {
     static KEYS: OnceLock<BTreeMap<String, String>> = OnceLock::new();
     KEYS.get_or_init(|| {
         server();
-        let namespaces = VERSIONS
-            .into_iter()
-            .flat_map(|version| [Job::Java, Job::Python].map(|job| namespace_of(version, job)));
+        let jobs = [(VERSIONS[0], Job::Java), (VERSIONS[1], Job::Python)];
+        let namespaces = jobs.into_iter().map(|(version, job)| namespace_of(version, job));
         let make = block(PAGE, "For the admin", "key=").replace(">webhdfs-keys", ">>webhdfs-keys");
         let key = |namespace: String| {
             let make = make.replace("'spark ", &format!("'{namespace} "));

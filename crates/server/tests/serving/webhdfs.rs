@@ -195,6 +195,36 @@ async fn a_name_that_comes_raw_goes_back_in_ascii() {
 }
 
 #[tokio::test]
+async fn the_second_step_is_where_the_client_has_come_from() {
+    let of = |change: fn(&mut Settings)| {
+        let mut options = options(|_| {});
+        change(&mut options.settings);
+        options
+    };
+    let trusts = |settings: &mut Settings| settings.trusted_proxies = "127.0.0.0/8".parse().unwrap();
+    let is_public =
+        |settings: &mut Settings| settings.public_url = Some("https://public.test:444".parse().unwrap());
+    for (options, host, told, begins) in [
+        (of(|_| {}), "a.test:1", Some("https"), "http://a.test:1/webhdfs/v1/"),
+        (of(trusts), "a.test", Some("https"), "https://a.test/webhdfs/v1/"),
+        (of(trusts), "a.test", None, "http://a.test/webhdfs/v1/"),
+        (of(is_public), "public.test:444", None, "https://public.test:444/webhdfs/v1/"),
+        (of(is_public), "other.test:444", None, "http://other.test:444/webhdfs/v1/"),
+        (of(|settings| settings.serves_tls = true), "[::1]:9", None, "https://[::1]:9/webhdfs/v1/"),
+    ] {
+        let scene = Scene::new(options).await;
+        let url = scene.app.url(&format!("/webhdfs/v1/spark/{FOLDER}/app.jar?{CREATE}"));
+        let mut request = scene.client.put(url).header("host", host);
+        if let Some(told) = told {
+            request = request.header("x-forwarded-proto", told);
+        }
+        let answer = request.send().await.unwrap();
+        let location = answer.headers()["location"].to_str().unwrap();
+        assert!(location.starts_with(begins), "{location}");
+    }
+}
+
+#[tokio::test]
 async fn a_folder_takes_one_file_once() {
     let scene = Scene::new(options(|_| {})).await;
     let file = format!("spark/{FOLDER}/app.jar");
@@ -280,6 +310,13 @@ async fn an_upload_needs_the_key_of_its_namespace_and_a_read_needs_none() {
         }
     }
     scene.app.assert_nothing_kept().await;
+    // The name of a header in place of a part of the path.
+    let hex = |key: &str| key.bytes().map(|byte| format!("{byte:02x}")).collect::<String>();
+    for (key, status) in [(KEY, StatusCode::TEMPORARY_REDIRECT), (&other_key, StatusCode::FORBIDDEN)] {
+        let url = scene.app.url(&format!("/webhdfs/v1/spark/{FOLDER}/app.jar?{CREATE}"));
+        let request = scene.client.put(url).header(format!("X-Cloakroom-Key-{}", hex(key)), "\"\"");
+        assert_eq!(request.send().await.unwrap().status(), status);
+    }
     scene.created(&format!("spark/{KEY}/{FOLDER}/app.jar"), b"jar").await;
     // A key that is taken away ends no job that waits for its node.
     std::fs::write(keys.path(), "spark sha256:00\n").unwrap();

@@ -303,6 +303,7 @@ pub const TABLE: &[Row] = &[
     row(STOCK_SPARK, "For the admin", "serve", By::Test("tests/real/stock_spark.rs")),
     row(STOCK_SPARK, "For the admin", "key=", By::Test("tests/real/stock_spark.rs")),
     row(STOCK_SPARK, "For the admin", "kubectl", By::Test("tests/node/journeys/stock_spark.rs")),
+    row(STOCK_SPARK, "A key that is in no path", "", By::Test("tests/real/stock_spark.rs")),
     row(STOCK_SPARK, "A private certificate", "", By::Test("tests/node/journeys/stock_spark.rs")),
     row(SUBMIT, "Local files", "cloakroom submit", By::Test("tests/node/journeys/jobs.rs")),
     row(SUBMIT, "Local files", "--conf", By::Test("tests/node/journeys/jobs.rs")),

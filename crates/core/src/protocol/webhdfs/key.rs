@@ -21,11 +21,24 @@ impl UploadKey {
     /// How each key begins. Spark's redaction hides what has this word.
     pub const BEGINNING: &str = "token-";
 
+    /// How the name of a header begins that stands for a key, in lower case. The key in hexadecimal digits follows.
+    pub const HEADER: &str = "x-cloakroom-key-";
+
     /// Accepts `token-` and 32 or more letters, digits, `-` and `_`; `None` for any other text.
     pub fn parse(text: &str) -> Option<Self> {
         let random = text.strip_prefix(Self::BEGINNING)?;
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
         (random.len() >= SHORTEST && random.bytes().all(is_plain)).then(|| Self(text.to_owned()))
+    }
+
+    /// Reads the name of a header that stands for a key: Hadoop's client can be told to send a header of any name, but not of
+    /// any value. The key is in hexadecimal digits, because names of headers have no case.
+    pub fn from_header_name(name: &str) -> Option<Self> {
+        let hex = name.strip_prefix(Self::HEADER)?;
+        let digits: Vec<u8> = hex.chars().map(|c| c.to_digit(16)?.try_into().ok()).collect::<Option<_>>()?;
+        let (pairs, odd) = digits.as_chunks::<2>();
+        let text = pairs.iter().map(|[high, low]| char::from(high << 4 | low)).collect::<String>();
+        Self::parse(&text).filter(|_| odd.is_empty())
     }
 
     /// The text, to be compared with known keys.
@@ -85,6 +98,22 @@ mod tests {
             ["", "token-", &KEY[6..], &KEY[..37], &format!("{KEY}."), &format!("{KEY}é"), &KEY.to_uppercase()]
         {
             assert_eq!(UploadKey::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_name_of_a_header_can_stand_for_a_key() {
+        let hex = "746f6b656e2d303132333435363738396162636465666768696a4142434445464748494a5f2d";
+        let read = |name: &str| UploadKey::from_header_name(name);
+        assert_eq!(read(&format!("x-cloakroom-key-{hex}")).unwrap().expose(), KEY);
+        for name in [
+            "x-cloakroom-key-",
+            "x-cloakroom-key-00",
+            &format!("x-cloakroom-key-{hex}0"),
+            &format!("x-{hex}"),
+            "x-cloakroom-key-é",
+        ] {
+            assert_eq!(read(name), None, "{name}");
         }
     }
 

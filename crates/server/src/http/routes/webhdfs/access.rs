@@ -43,11 +43,12 @@ impl Uploader {
     }
 }
 
-/// The key of the path must be one of the namespace of the path.
+/// The key, of the path or of a header, must be one of the namespace of the path.
 pub(super) async fn check(webhdfs: &WebHdfs, call: &Call) -> Result<Uploader, ApiError> {
     let (settings, headers, peer) = (&call.state.settings, &call.head.headers, call.peer.ip());
     let sender = settings.trusted_proxies.sender(peer, headers);
-    let Some(key) = &call.place.key else {
+    let in_header = || headers.keys().find_map(|name| UploadKey::from_header_name(name.as_str()));
+    let Some(key) = &call.place.key.clone().or_else(in_header) else {
         return match settings.upload_auth {
             UploadAuth::None => Ok(Uploader { sender, key_of: None }),
             UploadAuth::Token(_) | UploadAuth::Kubernetes(_) => Err(forbidden(
