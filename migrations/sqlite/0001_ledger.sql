@@ -42,6 +42,14 @@ CREATE INDEX resources_tombstones_by_namespace ON resources (state, owner_namesp
 -- A client that chooses its secret has no id.
 CREATE INDEX resources_secrets ON resources (secret_hash);
 
+-- Hashes, in hexadecimal digits, of secrets that clients have chosen, whose rows are gone without a tombstone. They stay as long as
+-- tombstones, and no row may have them meanwhile: where a late driver looks for its file, nobody else can put one.
+CREATE TABLE spent_secrets (
+    secret_hash TEXT    NOT NULL PRIMARY KEY,
+    spent_at    INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX spent_secrets_age ON spent_secrets (spent_at);
+
 -- What a store that has more than a disk must be told to abort an upload, as long as the upload goes on.
 CREATE TABLE upload_handles (
     resource TEXT NOT NULL PRIMARY KEY,

@@ -1,5 +1,6 @@
 //! Stock spark-submit, which knows the server by one property: it uploads, and a driver reads.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
@@ -57,10 +58,10 @@ impl Scene {
         let mut shell = Command::new("bash");
         shell.args(["-euc", &format!("{make}\nprintf %s \"$key\"")]).current_dir(user.root());
         let made = output_in_time(&mut shell);
+        let file = user.path("webhdfs-keys");
+        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
         let key = String::from_utf8(made.stdout).unwrap();
-        assert!(
-            key.len() > 40 && !std::fs::read_to_string(user.path("webhdfs-keys")).unwrap().contains(&key)
-        );
+        assert!(key.len() > 40 && std::fs::read_to_string(&file).unwrap().contains(&key));
         let flags = block(PAGE, "For the admin", "serve").replace("FILE", &user.text("webhdfs-keys"));
         let flags: Vec<&str> = flags.split_whitespace().skip(1).collect();
         let server = user.serve(&flags);
@@ -227,6 +228,12 @@ fn refused(version: &str) {
         said.contains("this is no upload key of this namespace, or no longer one: ask the admin"),
         "{said}"
     );
+    // Spark's driver would not find it.
+    scene.user.write("my app.txt", "words");
+    let output = scene.submit(&scene.key, &["--files", "my app.txt", "app.py"].map(str::to_owned));
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("rename the file, without blanks"), "{said}");
     assert_eq!(scene.api_server.everything_in("spark"), Vec::<String>::new());
     assert_eq!(listed(&scene.user), Vec::<Value>::new());
 }

@@ -99,7 +99,7 @@ fn audience_of_this_pod() -> String {
 }
 
 /// How WebHDFS is served.
-pub fn webhdfs(args: &AccessArgs) -> anyhow::Result<Option<WebHdfs>> {
+pub fn webhdfs(args: &AccessArgs, upload_auth: &UploadAuth) -> anyhow::Result<Option<WebHdfs>> {
     let path = args.webhdfs_key_file.as_deref();
     if !args.webhdfs {
         if path.is_some() || args.webhdfs_plain_keys {
@@ -108,6 +108,11 @@ pub fn webhdfs(args: &AccessArgs) -> anyhow::Result<Option<WebHdfs>> {
             )
         }
         return Ok(None);
+    }
+    if path.is_none() && !matches!(upload_auth, UploadAuth::None) {
+        refuse!(
+            "--webhdfs takes nothing without upload keys where uploads need a token: give their file with --webhdfs-key-file"
+        )
     }
     let keys = path.map(|path| TokenFile::open(path, TokenUse::WebHdfs)).transpose()?;
     Ok(Some(WebHdfs { keys, takes_plain_keys: args.webhdfs_plain_keys, ..WebHdfs::default() }))

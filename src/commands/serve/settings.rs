@@ -84,6 +84,7 @@ impl ServeSettings {
         check_times(args)?;
         let limits = limits::resolve(args, &upload_auth, &mut warnings)?;
         let bucket = store::resolve(&args.store, limits.capacity.max_resource_size, &mut warnings, metrics)?;
+        let webhdfs = webhdfs(&args.access, &upload_auth)?.map(Arc::new);
         let http = Settings {
             upload_auth,
             token_hint: format!(
@@ -99,7 +100,7 @@ impl ServeSettings {
             fetch_image: args.network.fetch_image.clone(),
             trusted_proxies: args.network.trusted_proxies.clone().unwrap_or_default(),
             serves_tls: tls.is_some(),
-            webhdfs: webhdfs(&args.access)?.map(Arc::new),
+            webhdfs,
         };
         Ok(Self {
             listen,

@@ -35,7 +35,7 @@ fn keys() -> &'static BTreeMap<String, String> {
         server();
         let jobs = [(VERSIONS[0], Job::Java), (VERSIONS[1], Job::Python)];
         let namespaces = jobs.into_iter().map(|(version, job)| namespace_of(version, job));
-        let make = block(PAGE, "For the admin", "key=").replace(">webhdfs-keys", ">>webhdfs-keys");
+        let make = block(PAGE, "For the admin", "key=");
         let key = |namespace: String| {
             let make = make.replace("'spark ", &format!("'{namespace} "));
             let key = laptop(&format!("{make}\nprintf %s \"$key\"")).stdout;

@@ -57,6 +57,7 @@ impl Operation for LeaveTombstone {
     type Outcome = Option<Gone>;
 
     async fn apply(&self, connection: &mut SqliteConnection, _: u64) -> Result<Option<Gone>, sqlx::Error> {
+        sqlx::query(SPENT).bind(self.0.to_string()).execute(&mut *connection).await?;
         for (has_tombstone, statement) in [(false, WITHOUT_TOMBSTONE), (true, WITH_TOMBSTONE)] {
             let row =
                 sqlx::query(statement).bind(self.0.to_string()).fetch_optional(&mut *connection).await?;
@@ -77,6 +78,10 @@ impl Operation for LeaveTombstone {
         Some(Change::Deleted { namespace, size_bytes: *size_bytes, has_tombstone: *has_tombstone })
     }
 }
+
+/// What stays of a row that goes whole.
+const SPENT: &str = "INSERT OR IGNORE INTO spent_secrets SELECT hex(secret_hash), COALESCE(deleted_at, created_at) \
+     FROM resources WHERE id = ? AND state = 'deleting' AND owner_kind = 'none'";
 
 const WITHOUT_TOMBSTONE: &str = concat!(
     "DELETE FROM resources WHERE id = ? AND state = 'deleting' AND owner_kind = 'none' RETURNING owner_namespace, ",

@@ -33,7 +33,7 @@ use sqlx::{ConnectOptions, Row as _};
 use crate::place::Place;
 use cloakroom_core::resource::{BlobKey, Resource, ResourceId, SecretHash, State, UploadHandle};
 use cloakroom_storage::ledger::{
-    Abandoned, Completion, Deletion, Fact, Facts, Finish, Forgotten, Ledger, LedgerError, Mirror,
+    Abandoned, Chosen, Completion, Deletion, Fact, Facts, Finish, Forgotten, Ledger, LedgerError, Mirror,
     Observation, Page, PendingResource, Rowless, Totals,
 };
 use cloakroom_storage::log::{Appender, Progress};
@@ -155,7 +155,7 @@ impl Ledger for SqliteLedger {
     }
 
     async fn forget(&self, before: Timestamp, most: u64) -> Result<Forgotten, LedgerError> {
-        let expired = self.change(tombstones::ForgetTombstones(before)).await?;
+        let expired = self.change(tombstones::ForgetTombstones { before, most }).await?;
         let mut dropped = 0;
         loop {
             let row = sqlx::query("SELECT COUNT(*) AS rows FROM resources WHERE state = 'deleted'")
@@ -183,14 +183,16 @@ impl Ledger for SqliteLedger {
         Ok(row.as_ref().map(|row| row::resource(id, row)).transpose()?)
     }
 
-    async fn find_by_secret(&self, hash: SecretHash) -> Result<Option<Resource>, LedgerError> {
-        let row = sqlx::query("SELECT * FROM resources WHERE secret_hash = ?")
-            .bind(hash.as_bytes().as_slice())
-            .fetch_optional(&self.readers)
-            .await
-            .map_err(failed)?;
-        let row = row.and_then(|row| Some((row::id(&row).ok()?, row)));
-        Ok(row.map(|(id, row)| row::resource(id, &row)).transpose()?)
+    async fn find_by_secret(&self, hash: SecretHash) -> Result<Chosen, LedgerError> {
+        let hash = hash.as_bytes().as_slice();
+        let row = sqlx::query("SELECT * FROM resources WHERE secret_hash = ?").bind(hash);
+        let row = row.fetch_optional(&self.readers).await.map_err(failed)?;
+        if let Some((id, row)) = row.and_then(|row| Some((row::id(&row).ok()?, row))) {
+            return Ok(Chosen::By(Box::new(row::resource(id, &row)?)));
+        }
+        let spent = sqlx::query("SELECT 1 FROM spent_secrets WHERE secret_hash = hex(?)").bind(hash);
+        let is_spent = spent.fetch_optional(&self.readers).await.map_err(failed)?.is_some();
+        Ok(if is_spent { Chosen::Before } else { Chosen::Never })
     }
 
     async fn without_row(&self, keys: &[BlobKey]) -> Result<Vec<Rowless>, LedgerError> {

@@ -9,25 +9,38 @@ use super::abandoned;
 use super::operation::Operation;
 use cloakroom_storage::ledger::Change;
 
-/// Removes tombstones of resources that were deleted before this time, and forgets uploads that were abandoned before it.
+/// Removes tombstones of resources that were deleted before this time, and forgets uploads that were abandoned, and secrets that
+/// were spent, before it.
 ///
 /// A tombstone whose time of deletion is missing or no time is removed by the time of its upload; the index finds both.
 /// A value that is not a number sorts after all numbers (<https://www.sqlite.org/datatype3.html>, section 4.1).
-pub(super) struct ForgetTombstones(pub(super) Timestamp);
+pub(super) struct ForgetTombstones {
+    pub(super) before: Timestamp,
+    /// The most secrets that stay.
+    pub(super) most: u64,
+}
 
 #[async_trait]
 impl Operation for ForgetTombstones {
     type Outcome = u64;
 
     async fn apply(&self, connection: &mut SqliteConnection, _: u64) -> Result<u64, sqlx::Error> {
-        abandoned::forget(self.0, connection).await?;
+        abandoned::forget(self.before, connection).await?;
+        sqlx::query(
+            "DELETE FROM spent_secrets WHERE spent_at < ?1 OR secret_hash IN (\
+             SELECT secret_hash FROM spent_secrets ORDER BY spent_at DESC LIMIT -1 OFFSET ?2)",
+        )
+        .bind(self.before.as_millisecond())
+        .bind(i64::try_from(self.most).unwrap_or(i64::MAX))
+        .execute(&mut *connection)
+        .await?;
         sqlx::query(
             "DELETE FROM resources WHERE id IN (\
              SELECT id FROM resources WHERE state = 'deleted' AND deleted_at < ?1 \
              UNION ALL SELECT id FROM resources WHERE state = 'deleted' AND deleted_at IS NULL AND created_at < ?1 \
              UNION ALL SELECT id FROM resources WHERE state = 'deleted' AND deleted_at > ?2 AND created_at < ?1)",
         )
-        .bind(self.0.as_millisecond())
+        .bind(self.before.as_millisecond())
         .bind(last_milli())
         .execute(connection)
         .await

@@ -13,7 +13,7 @@ use super::{abandoned, row};
 use cloakroom_core::resource::{ResourceId, State, UploadHandle};
 use cloakroom_storage::ledger::{Abandoned, Change, Completion, PendingResource};
 
-/// Adds a `pending` row, unless there is one with its secret.
+/// Adds a `pending` row, unless there is or was one with its secret.
 pub(super) struct Begin(pub(super) PendingResource);
 
 #[async_trait]
@@ -23,7 +23,8 @@ impl Operation for Begin {
     async fn apply(&self, connection: &mut SqliteConnection, _: u64) -> Result<u64, sqlx::Error> {
         sqlx::query(
             "INSERT INTO resources (id, secret_hash, state, file_name, created_at, unused_timeout_millis, uploaded_by) \
-             SELECT ?1, ?2, 'pending', ?3, ?4, 0, ?5 WHERE NOT EXISTS (SELECT 1 FROM resources WHERE secret_hash = ?2)",
+             SELECT ?1, ?2, 'pending', ?3, ?4, 0, ?5 WHERE NOT EXISTS (SELECT 1 FROM resources WHERE secret_hash = ?2) \
+             AND NOT EXISTS (SELECT 1 FROM spent_secrets WHERE secret_hash = hex(?2))",
         )
         .bind(self.0.id.to_string())
         .bind(self.0.secret_hash.as_bytes().as_slice())

@@ -27,7 +27,7 @@ use super::routes;
 use super::state::AppState;
 use cloakroom_core::metrics::Metrics;
 use cloakroom_core::protocol::problem::Code;
-use cloakroom_core::protocol::webhdfs::shown_path;
+use cloakroom_core::protocol::webhdfs::{is_below_root, shown_path};
 use cloakroom_core::protocol::{HEALTHZ, METRICS, READYZ, REQUEST_ID};
 
 /// A shared cache must keep no answer: the next client may show another secret. Bundles say so themselves.
@@ -121,6 +121,13 @@ fn finish(router: Router, entrance: &Entrance, trusted: &TrustedProxies) -> Rout
 }
 
 async fn no_such_path(request: Request) -> ApiError {
+    if is_below_root(request.uri().path()) {
+        return ApiError::new(
+            Code::NoSuchPath,
+            "this server takes nothing by WebHDFS, which its admin can change (--webhdfs); or this is no path of a file, \
+             /webhdfs/v1/NAMESPACE/…",
+        );
+    }
     let path: String = shown_path(request.uri().path()).chars().take(80).collect();
     ApiError::new(
         Code::NoSuchPath,

@@ -133,8 +133,10 @@ impl PublicUrl {
     /// Whether its scheme is https, if `host` is its host.
     pub(super) fn scheme_of(&self, host: &Authority) -> Option<bool> {
         let uri: Uri = self.0.parse().ok()?;
-        let is_same = uri.authority().is_some_and(|own| own.as_str().eq_ignore_ascii_case(host.as_str()));
-        is_same.then(|| uri.scheme_str() == Some("https"))
+        let (own, is_https) = (uri.authority()?, uri.scheme_str() == Some("https"));
+        let port = |of: &Authority| of.port_u16().unwrap_or(if is_https { 443 } else { 80 });
+        let is_same = own.host().eq_ignore_ascii_case(host.host()) && port(own) == port(host);
+        is_same.then_some(is_https)
     }
 }
 

@@ -112,7 +112,7 @@ pub enum TokenFileError {
     #[error("the {usage} file {} has a token in line {line} that no client can send: it must be printable ASCII, and at most {} long", path.display(), format_size(LONGEST_TOKEN as u64))]
     Unsendable { usage: TokenUse, path: PathBuf, line: usize },
     /// Two lines have the same token with different names.
-    #[error("the {usage} file {} has in line {line} the token of an earlier line, with another name: give each name a token of its own", path.display())]
+    #[error("the {usage} file {} has in line {line} the {usage} of an earlier line, with another name: give each name one of its own", path.display())]
     TwoNames { usage: TokenUse, path: PathBuf, line: usize },
     /// A line begins like one with a name, and does not have that form.
     #[error("the {usage} file {} cannot be understood in line {line}: {source}", path.display())]
@@ -137,6 +137,9 @@ impl TokenFile {
     /// Reads the file for the first time.
     pub fn open(path: &Path, usage: TokenUse) -> Result<Self, TokenFileError> {
         let (tokens, seen) = read(path, usage)?;
+        if tokens.is_empty() {
+            return Err(TokenFileError::Empty { usage, path: path.to_owned() });
+        }
         Ok(Self::of(Some(path.to_owned()), usage, tokens, seen))
     }
 
@@ -202,7 +205,14 @@ impl KnownTokens {
     /// Reads the file. If that fails, the old tokens stay, because a failed rotation must not lock clients out.
     fn renew(&self, file: &mut Reload, now: Seen) {
         let Some(path) = &self.path else { return };
-        match file.take(now, read(path, self.usage)) {
+        // A key ends when its line is gone, also the last one. A file of tokens that is empty is more likely half written.
+        let read = read(path, self.usage).and_then(|(tokens, seen)| match self.usage {
+            TokenUse::Upload | TokenUse::Admin if tokens.is_empty() => {
+                Err(TokenFileError::Empty { usage: self.usage, path: path.clone() })
+            }
+            _ => Ok((tokens, seen)),
+        });
+        match file.take(now, read) {
             Some(Ok(tokens)) => {
                 *self.tokens.write().unwrap_or_else(PoisonError::into_inner) = tokens;
                 tracing::info!(path = %path.display(), "read the {}s again", self.usage);
@@ -226,9 +236,6 @@ fn read(path: &Path, usage: TokenUse) -> Result<(Tokens, Seen), TokenFileError> 
         TokenUse::Upload | TokenUse::Admin => tokens(&text, path, usage)?,
         TokenUse::WebHdfs => keys(&text, path)?,
     };
-    if known.is_empty() {
-        return Err(TokenFileError::Empty { usage, path: path.to_owned() });
-    }
     Ok((known, seen))
 }
 

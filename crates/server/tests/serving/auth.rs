@@ -259,7 +259,7 @@ fn a_token_file_that_cannot_be_used_is_an_error_that_names_it() {
         ),
         (
             "name=alice not-so-this-token\nname=bob not-so-this-token\n",
-            format!("{name} has in line 2 the token of an earlier line, with another name"),
+            format!("{name} has in line 2 the upload token of an earlier line, with another name"),
         ),
         ("name=alice not-so-this\n", format!("{name} has a token of less than 16 characters in line 1")),
         (

@@ -142,7 +142,7 @@ async fn refused(response: Response) -> (u16, String, String) {
 async fn what_spark_uploads_is_what_its_driver_reads() {
     let scene = Scene::new(options(|_| {})).await;
     let (folder, bytes) = (format!("spark/{FOLDER}"), noise(300_000));
-    let file = format!("{folder}/my%20app+1%20%25%C3%A9%23x.jar");
+    let file = format!("{folder}/d%C3%A4ta+1~&=;.jar");
     let made = scene.ask(Method::PUT, &folder, "op=MKDIRS&permission=755", "").await;
     assert_eq!((made.status(), made.text().await.unwrap().as_str()), (StatusCode::OK, "{\"boolean\":true}"));
     let status = async || scene.ask(Method::GET, &file, "op=GETFILESTATUS", "").await;
@@ -164,7 +164,7 @@ async fn what_spark_uploads_is_what_its_driver_reads() {
     assert_eq!(scene.open(&file, "&offset=300000").await.bytes().await.unwrap(), "");
     let row = scene.app.staging.ready(None, 1).remove(0);
     let row = scene.app.ready_row(&row.id.to_string()).await;
-    assert_eq!(row.data.arrival.file_name.unwrap().as_str(), "my app+1 %é#x.jar");
+    assert_eq!(row.data.arrival.file_name.unwrap().as_str(), "däta+1~&=;.jar");
     assert_eq!((row.data.owner.namespace(), row.data.owner.has_objects()), ("spark", false));
     scene.created(&format!("spark/{OTHER_FOLDER}/empty.py"), b"").await;
     assert_eq!(scene.read(&format!("spark/{OTHER_FOLDER}/empty.py")).await, b"");
@@ -176,13 +176,13 @@ async fn a_name_that_comes_raw_goes_back_in_ascii() {
     let scene = Scene::new(options(|_| {})).await;
     let mut stream = TcpStream::connect(scene.app.address).await.unwrap();
     let head = format!(
-        "PUT /webhdfs/v1/spark/{FOLDER}/é%20x.jar?{CREATE} HTTP/1.1\r\nHost: cloakroom.test:1234\r\nContent-Length: 0\r\n"
+        "PUT /webhdfs/v1/spark/{FOLDER}/é+x.jar?{CREATE} HTTP/1.1\r\nHost: cloakroom.test:1234\r\nContent-Length: 0\r\n"
     );
     stream.write_all(format!("{head}Connection: close\r\n\r\n").as_bytes()).await.unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
     let location = format!(
-        "\r\nlocation: http://cloakroom.test:1234/webhdfs/v1/spark/{FOLDER}/%C3%A9%20x.jar?{CREATE}&step=2\r\n"
+        "\r\nlocation: http://cloakroom.test:1234/webhdfs/v1/spark/{FOLDER}/%C3%A9+x.jar?{CREATE}&step=2\r\n"
     );
     assert!(answer.starts_with("HTTP/1.1 307 ") && answer.contains(&location), "{answer}");
     let mut stream = TcpStream::connect(scene.app.address).await.unwrap();
@@ -208,6 +208,12 @@ async fn the_second_step_is_where_the_client_has_come_from() {
         (of(|_| {}), "a.test:1", Some("https"), "http://a.test:1/webhdfs/v1/"),
         (of(trusts), "a.test", Some("https"), "https://a.test/webhdfs/v1/"),
         (of(trusts), "a.test", None, "http://a.test/webhdfs/v1/"),
+        (
+            of(|settings| settings.public_url = Some("https://a.test:443".parse().unwrap())),
+            "a.test",
+            None,
+            "https://a.test/",
+        ),
         (of(is_public), "public.test:444", None, "https://public.test:444/webhdfs/v1/"),
         (of(is_public), "other.test:444", None, "http://other.test:444/webhdfs/v1/"),
         (of(|settings| settings.serves_tls = true), "[::1]:9", None, "https://[::1]:9/webhdfs/v1/"),
@@ -234,8 +240,9 @@ async fn a_folder_takes_one_file_once() {
     }));
     let taken = async |step: &str| {
         let answer = scene.ask(Method::PUT, &file, &format!("{CREATE}{step}"), "others").await;
-        let (code, exception, _) = refused(answer).await;
+        let (code, exception, message) = refused(answer).await;
         assert_eq!((code, exception.as_str()), (403, "FileAlreadyExistsException"));
+        assert!(message.contains("this folder has or had a file already"), "{message}");
     };
     let uploading = scene.in_two_steps(Method::PUT, &file, CREATE, body);
     let meanwhile = async {
@@ -277,7 +284,15 @@ async fn what_spark_does_not_do_is_refused_in_words_that_it_shows() {
         (Method::PUT, "spark/spark-upload-1/app.jar", CREATE, 403, "UUID"),
         (Method::PUT, "Spark/x", CREATE, 403, "namespace"),
         (Method::PUT, "spark/team/x/app.jar", CREATE, 403, "webhdfs://HOST:PORT/NAMESPACE"),
-        (Method::GET, "", "op=GETFILESTATUS", 404, "there is nothing at"),
+        (Method::GET, "", "op=GETFILESTATUS", 404, "no path of a file"),
+        (Method::PUT, &format!("{folder}/my%20app.jar"), CREATE, 403, "rename the file"),
+        (
+            Method::PUT,
+            "token-0123456789abcdefghijabcdefghij/spark-upload-x/app.jar",
+            CREATE,
+            403,
+            "namespace",
+        ),
     ] {
         let response = scene.ask(method.clone(), path, query, "").await;
         assert_eq!(response.status().as_u16(), status, "{method} {path} {query}");
@@ -287,6 +302,8 @@ async fn what_spark_does_not_do_is_refused_in_words_that_it_shows() {
         }
     }
     scene.app.assert_nothing_kept().await;
+    let doubled = scene.app.url(&format!("//webhdfs/v1/{file}?{CREATE}"));
+    assert_eq!(scene.send(Method::PUT, &doubled, "").await.status(), StatusCode::NOT_FOUND);
     let off = Scene::new(Options::default()).await;
     let (status, exception, _) = refused(off.ask(Method::PUT, &file, CREATE, "").await).await;
     assert_eq!((status, exception.as_str()), (404, "FileNotFoundException"));
@@ -317,6 +334,9 @@ async fn an_upload_needs_the_key_of_its_namespace_and_a_read_needs_none() {
         let request = scene.client.put(url).header(format!("X-Cloakroom-Key-{}", hex(key)), "\"\"");
         assert_eq!(request.send().await.unwrap().status(), status);
     }
+    assert!(
+        scene.app.metric("upload_refusals_total{reason=\"forbidden\"}").await.parse::<u64>().unwrap() > 9
+    );
     scene.created(&format!("spark/{KEY}/{FOLDER}/app.jar"), b"jar").await;
     // A key that is taken away ends no job that waits for its node.
     std::fs::write(keys.path(), "spark sha256:00\n").unwrap();
@@ -328,6 +348,18 @@ async fn an_upload_needs_the_key_of_its_namespace_and_a_read_needs_none() {
     }
     assert_eq!(scene.read(&format!("spark/{KEY}/{FOLDER}/app.jar")).await, b"jar");
     assert_eq!(scene.read(&format!("spark/{FOLDER}/app.jar")).await, b"jar");
+    // The last line can go, too.
+    let path = path.replace(KEY, &other_key);
+    assert_eq!(scene.ask(Method::PUT, &path, CREATE, "").await.status(), StatusCode::TEMPORARY_REDIRECT);
+    std::fs::write(keys.path(), "\n").unwrap();
+    while scene.ask(Method::PUT, &path, CREATE, "").await.status() != StatusCode::FORBIDDEN {}
+    // The folder is no ticket.
+    let id = scene.app.staging.ready(None, 1)[0].id;
+    let url = scene.app.url(&format!("/api/v1/resources/{id}"));
+    for method in [Method::GET, Method::DELETE] {
+        let request = scene.client.request(method, &url).bearer_auth(format!("spark/{FOLDER}"));
+        assert_eq!(request.send().await.unwrap().status(), StatusCode::NOT_FOUND);
+    }
 }
 
 #[tokio::test]
@@ -344,6 +376,7 @@ async fn a_file_waits_for_its_driver_and_goes_some_time_after_its_last_read() {
     // A queued driver, whose file someone looks at and reads in part.
     assert!(pass(90 * MINUTE).await);
     assert_eq!(scene.open(&file, "&length=99999").await.bytes().await.unwrap().len(), 99_999);
+    assert_eq!(scene.open(&file, "&offset=100000").await.bytes().await.unwrap().len(), 0);
     assert_eq!(scene.app.staging.ready(None, 1)[0].life.last_used_at, None);
     scene.read(&file).await;
     scene.is_read_once_more().await;
@@ -354,6 +387,9 @@ async fn a_file_waits_for_its_driver_and_goes_some_time_after_its_last_read() {
     assert!(!pass(SECOND).await);
     assert_eq!(scene.app.rows().await, BTreeMap::new(), "without a tombstone");
     assert_eq!(scene.open(&file, "").await.status(), StatusCode::NOT_FOUND);
+    // Nobody puts another file where a late driver looks for this one.
+    let answer = scene.create(&file, b"others").await;
+    assert_eq!(refused(answer).await.1, "FileAlreadyExistsException");
 
     let unread = format!("spark/{OTHER_FOLDER}/app.jar");
     scene.created(&unread, b"jar").await;
@@ -437,7 +473,7 @@ async fn a_server_that_starts_or_stops_says_so_in_the_same_form() {
         answer.text()
     );
     scene.app.stop().await;
-    assert!(logs::text().contains("/webhdfs/v1/spark/…/…/app.jar"));
+    assert!(logs::text().contains("/webhdfs/v1/spark/…/app.jar"));
 }
 
 #[tokio::test]

@@ -64,7 +64,7 @@ pub struct Abandoned {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Finish {
     /// `deleting → deleted`. A [`Tombstone`](cloakroom_core::resource::Tombstone) remains. A row whose owner has no objects
-    /// goes without one: there are many of them, and nobody has a ticket.
+    /// goes without one: there are many of them, and nobody has a ticket. Its secret stays spent for as long.
     Deleted,
     /// An upload that was abandoned: its row and its handle go.
     Abandoned {
@@ -107,7 +107,8 @@ pub trait Ledger: Send + Sync {
     /// Sends each committed change to `mirror` from now on, in place of any earlier mirror.
     fn follow(&self, mirror: Arc<dyn Mirror>);
 
-    /// Adds a `pending` row. Returns [`LedgerError::Taken`] if another row has its secret.
+    /// Adds a `pending` row. Returns [`LedgerError::Taken`] if another row has its secret, or had it and went without a
+    /// tombstone.
     async fn begin(&self, pending: PendingResource) -> Result<(), LedgerError>;
 
     /// Stores what the blob store needs to abort the upload. Returns [`LedgerError::Abandoned`] if the row is not pending.
@@ -132,14 +133,15 @@ pub trait Ledger: Send + Sync {
     async fn finish(&self, id: ResourceId, finish: Finish) -> Result<bool, LedgerError>;
 
     /// Removes tombstones of resources that were deleted before `before`, and then others until `most` are left, each time the
-    /// oldest one of the namespace that has most of them. Uploads that were abandoned before `before` are forgotten, too.
+    /// oldest one of the namespace that has most of them. Uploads that were abandoned before `before` are forgotten, too, and
+    /// secrets that were spent before it, or are not among the `most` newest.
     async fn forget(&self, before: Timestamp, most: u64) -> Result<Forgotten, LedgerError>;
 
     /// One row. Returns [`LedgerError::Unreadable`] if this version cannot read it.
     async fn find(&self, id: ResourceId) -> Result<Option<Resource>, LedgerError>;
 
-    /// The row with this secret, for one that its client has chosen.
-    async fn find_by_secret(&self, hash: SecretHash) -> Result<Option<Resource>, LedgerError>;
+    /// Who has this secret, which a client has chosen.
+    async fn find_by_secret(&self, hash: SecretHash) -> Result<Chosen, LedgerError>;
 
     /// Those of `keys` that have no row, or only a tombstone. A row that this version cannot read is a row.
     async fn without_row(&self, keys: &[BlobKey]) -> Result<Vec<Rowless>, LedgerError>;
@@ -173,6 +175,17 @@ pub trait Ledger: Send + Sync {
 
     /// Finishes the changes that it has accepted, and closes the database.
     async fn close(&self);
+}
+
+/// Who has a secret that a client has chosen.
+#[derive(Debug, Clone)]
+pub enum Chosen {
+    /// No row has it, or had it.
+    Never,
+    /// A row that is gone without a tombstone.
+    Before,
+    /// This row.
+    By(Box<Resource>),
 }
 
 /// What a sweep or a download saw of an owner.

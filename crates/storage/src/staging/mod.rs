@@ -34,7 +34,7 @@ use jiff::Timestamp;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use crate::ledger::Mirror as _;
-use crate::ledger::{Fact, Forgotten, Ledger, LedgerError, Page, UnreadableRow, WatchScope};
+use crate::ledger::{Chosen, Fact, Forgotten, Ledger, LedgerError, Page, UnreadableRow, WatchScope};
 use crate::ready::{ReadyResources, Unreadable};
 use crate::store::Storage;
 use crate::turns::Turns;
@@ -208,15 +208,17 @@ impl Staging {
 
     /// The resource whose client has chosen this secret.
     pub async fn find_by_secret(&self, secret: &ResourceSecret) -> Result<Resource<Ready>, AccessError> {
-        let resource = self.parts.ledger.find_by_secret(secret.hash()).await?.and_then(Resource::into_ready);
-        let resource = resource.ok_or(AccessError::NotFound)?;
+        let Chosen::By(resource) = self.parts.ledger.find_by_secret(secret.hash()).await? else {
+            return Err(AccessError::NotFound);
+        };
+        let resource = resource.into_ready().ok_or(AccessError::NotFound)?;
         let ending = self.parts.ended_by_age(&resource);
         ending.map_or(Ok(resource), |_| Err(AccessError::NotFound))
     }
 
-    /// Whether a client has chosen this secret, for an upload that is under way or a resource that is not deleted yet.
+    /// Whether a client has chosen this secret before, for an upload that is under way, or for a resource.
     pub async fn is_taken(&self, secret: &ResourceSecret) -> Result<bool, AccessError> {
-        Ok(self.parts.ledger.find_by_secret(secret.hash()).await?.is_some())
+        Ok(!matches!(self.parts.ledger.find_by_secret(secret.hash()).await?, Chosen::Never))
     }
 
     /// One resource in any state, without a ticket.
@@ -330,7 +332,9 @@ impl Parts {
             Err(LedgerError::Unreadable(row)) => return Err(set_aside(row, secret)),
             found => found?.ok_or(AccessError::NotFound)?,
         };
-        if resource.state() == State::Pending {
+        // Without objects there is no ticket: who knows the secret may read, and no more.
+        let is_without = resource.acknowledged().is_some_and(|ready| !ready.owner.has_objects());
+        if is_without || resource.state() == State::Pending {
             return Err(AccessError::NotFound);
         }
         if resource.secret_hash.matches(secret) { Ok(resource) } else { Err(AccessError::WrongSecret) }

@@ -1,7 +1,9 @@
 //! Rows whose secret their client has chosen, and whose owner has no objects.
 
 use cloakroom_core::resource::{DeletionReason, Owner, ResourceId, State};
-use cloakroom_storage::ledger::{Completion, Condition, Deletion, Finish, LedgerError, PendingResource};
+use cloakroom_storage::ledger::{
+    Chosen, Completion, Condition, Deletion, Finish, LedgerError, PendingResource,
+};
 
 use super::rows::{AnyLedger, at, completion, new_id, open, pending, secret, state};
 use crate::ledgers::LedgerData;
@@ -16,8 +18,13 @@ async fn begun(ledger: &AnyLedger, id: ResourceId, of: ResourceId) -> Result<(),
     ledger.begin(PendingResource { secret_hash: secret(of).hash(), ..pending(id) }).await
 }
 
-async fn found(ledger: &AnyLedger, of: ResourceId) -> Option<ResourceId> {
-    ledger.find_by_secret(secret(of).hash()).await.unwrap().map(|row| row.id)
+/// Whose the secret is; `Err` if it is spent.
+async fn found(ledger: &AnyLedger, of: ResourceId) -> Result<Option<ResourceId>, ()> {
+    match ledger.find_by_secret(secret(of).hash()).await.unwrap() {
+        Chosen::Never => Ok(None),
+        Chosen::By(row) => Ok(Some(row.id)),
+        Chosen::Before => Err(()),
+    }
 }
 
 fn without_objects(id: ResourceId) -> Completion {
@@ -33,19 +40,31 @@ async fn is_deleted(ledger: &AnyLedger, id: ResourceId) -> bool {
 async fn a_secret_is_that_of_one_row_from_its_first_byte_to_its_last(data: &LedgerData) {
     let ledger = open(data).await;
     let [first, second, other] = [new_id(), new_id(), new_id()];
-    assert_eq!(found(&ledger, first).await, None);
+    assert_eq!(found(&ledger, first).await, Ok(None));
     begun(&ledger, first, first).await.unwrap();
     begun(&ledger, other, other).await.unwrap();
     assert!(matches!(begun(&ledger, second, first).await, Err(LedgerError::Taken)));
-    assert_eq!((found(&ledger, first).await, state(&ledger, second).await), (Some(first), None));
+    assert_eq!((found(&ledger, first).await, state(&ledger, second).await), (Ok(Some(first)), None));
     ledger.finish(first, Finish::Abandoned { late: None }).await.unwrap();
     begun(&ledger, second, first).await.unwrap();
     ledger.complete(without_objects(second)).await.unwrap();
     let ledger = open(data).await;
     assert!(matches!(begun(&ledger, new_id(), first).await, Err(LedgerError::Taken)));
-    assert_eq!(found(&ledger, first).await, Some(second));
+    assert_eq!(found(&ledger, first).await, Ok(Some(second)));
     assert!(is_deleted(&ledger, second).await);
-    assert_eq!((found(&ledger, first).await, found(&ledger, other).await), (None, Some(other)));
+    // Nobody can take the place of what is gone, for as long as a tombstone would stay.
+    let ledger = open(data).await;
+    assert_eq!((found(&ledger, first).await, found(&ledger, other).await), (Err(()), Ok(Some(other))));
+    assert!(matches!(begun(&ledger, new_id(), first).await, Err(LedgerError::Taken)));
+    ledger.forget(at(200), 10).await.unwrap();
+    assert_eq!(found(&ledger, first).await, Err(()));
+    ledger.forget(at(201), 10).await.unwrap();
+    assert_eq!(found(&ledger, first).await, Ok(None));
+    begun(&ledger, first, first).await.unwrap();
+    ledger.complete(without_objects(first)).await.unwrap();
+    assert!(is_deleted(&ledger, first).await);
+    ledger.forget(at(0), 0).await.unwrap();
+    assert_eq!(found(&ledger, first).await, Ok(None), "there are too many");
 }
 
 async fn a_row_without_objects_comes_back_as_it_is_and_leaves_no_tombstone(data: &LedgerData) {

@@ -39,6 +39,7 @@ fn statement() -> impl Strategy<Value = String> {
         ("upload_handles", "resource", "handle"),
         ("abandoned_uploads", "key", "abandoned_at"),
         ("strays", "key", "size_bytes"),
+        ("spent_secrets", "secret_hash", "spent_at"),
         ("watched_kinds", "namespace", "kind"),
         ("facts", "name", "value"),
     ]);
@@ -59,7 +60,7 @@ fn values(table: &str, key: i32, number: u32) -> String {
             "(id, secret_hash, state, created_at, unused_timeout_millis) VALUES ('k{key}', zeroblob(32), 'pending', {number}, -1)"
         ),
         "strays" => format!("(key, seen_at, size_bytes) VALUES ('k{key}', -{number}, 0)"),
-        "abandoned_uploads" => format!("VALUES ('k{key}', {number})"),
+        "abandoned_uploads" | "spent_secrets" => format!("VALUES ('k{key}', {number})"),
         // Text that is not in UTF-8.
         _ if number.is_multiple_of(3) => {
             format!("VALUES ('k{key}', CAST(x'ff00{:02x}' AS TEXT))", number % 256)
@@ -123,7 +124,15 @@ async fn every_table_is_watched_and_a_copy_has_no_trace_of_it() {
     let names: Vec<&str> = watched.tables.iter().map(|table| table.name.as_str()).collect();
     assert_eq!(
         names,
-        ["abandoned_uploads", "facts", "resources", "strays", "upload_handles", "watched_kinds"],
+        [
+            "abandoned_uploads",
+            "facts",
+            "resources",
+            "spent_secrets",
+            "strays",
+            "upload_handles",
+            "watched_kinds"
+        ],
         "a table that is missing here loses its rows with the server that wrote them"
     );
     assert!(watched.tables.iter().all(|table| !table.key.is_empty()), "{watched:?}");

@@ -15,7 +15,10 @@ pub use place::{Place, PlaceError, shown_path};
 /// How all paths begin. A client can put nothing before it.
 pub const ROOT: &str = "/webhdfs/v1";
 
-/// Whether this is a path of WebHDFS. Hadoop's client gives up on any answer with a `Content-Type` there.
+/// Whether this is a path of WebHDFS, perhaps with further slashes before it. Hadoop's client gives up on any answer with a
+/// `Content-Type` there.
 pub fn is_below_root(path: &str) -> bool {
-    path.strip_prefix(ROOT).is_some_and(|below| below.is_empty() || below.starts_with('/'))
+    path.trim_start_matches('/')
+        .strip_prefix(&ROOT[1..])
+        .is_some_and(|below| below.is_empty() || below.starts_with('/'))
 }

@@ -66,7 +66,7 @@ impl Operation {
         };
         let number =
             |name| value(name).map(|text| text.parse().map_err(|_| OperationError::Number)).transpose();
-        let is_second = value(SECOND_STEP.0) == Some(SECOND_STEP.1);
+        let is_second = query.split('&').any(|pair| pair.split_once('=') == Some(SECOND_STEP));
         let operation = value("op").unwrap_or_default().to_ascii_uppercase();
         match (method, operation.as_str()) {
             ("PUT", "MKDIRS") => Ok(Self::Put(Put::MakeFolder)),

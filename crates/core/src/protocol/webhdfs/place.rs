@@ -49,6 +49,12 @@ pub enum PlaceError {
         "the file's name is not usable: at most 255 bytes of UTF-8, no / and no \\, no control characters, neither . nor .."
     )]
     Name,
+    /// The driver would not find a file of this name: Spark writes names into its properties as they are.
+    #[error(
+        "Spark's driver would not find a file of this name, because Spark writes it as it is into a list of addresses: rename the \
+         file, without blanks and without any of % # , ? * [ ] {{ }} \" < > ^ ` |"
+    )]
+    NameOfSpark,
 }
 
 impl Place {
@@ -58,7 +64,7 @@ impl Place {
             path.strip_prefix(ROOT).and_then(|below| below.strip_prefix('/')).ok_or(PlaceError::Form)?;
         let mut parts: Vec<&str> = below.split('/').collect();
         let namespace = parts.remove(0);
-        if !is_dns_label(namespace) {
+        if !is_dns_label(namespace) || namespace.starts_with(UploadKey::BEGINNING) {
             return Err(PlaceError::Namespace);
         }
         let key = parts.first().and_then(|part| UploadKey::parse(part));
@@ -93,17 +99,37 @@ fn random_uuid(text: &str) -> Option<Uuid> {
 
 fn file_name(part: &str) -> Result<FileName, PlaceError> {
     let name = percent_decode_str(part).decode_utf8().map_err(|_| PlaceError::Name)?;
-    FileName::parse(&name).map_err(|_| PlaceError::Name)
+    let name = FileName::parse(&name).map_err(|_| PlaceError::Name)?;
+    if name.as_str().contains(|c: char| c.is_whitespace() || "%#,?*[]{}\"<>^`|".contains(c)) {
+        return Err(PlaceError::NameOfSpark);
+    }
+    Ok(name)
 }
 
-/// A path of any request as it may be shown: without what is a right, where WebHDFS has that in the path.
+/// A path of any request as it may be shown: of a path of WebHDFS the namespace and the name of the file, because what is between
+/// them is a right.
 pub fn shown_path(path: &str) -> Cow<'_, str> {
-    let is_hidden = |part: &&str| part.contains(UploadKey::BEGINNING) || part.contains(FOLDER);
-    if !path.split('/').any(|part| is_hidden(&part)) {
+    let is_hidden =
+        |part: &str| [UploadKey::BEGINNING, FOLDER].iter().any(|right| plain(part).contains(right));
+    let is_of_webhdfs = |part: &str| plain(part).contains("webhdfs");
+    if path.split('/').find(|part| !part.is_empty()).is_some_and(is_of_webhdfs) {
+        let Ok(Place { namespace, name, .. }) = Place::parse(path) else {
+            return format!("{ROOT}/…").into();
+        };
+        let name =
+            name.as_ref().map_or("", |name| if is_hidden(name.as_str()) { "…" } else { name.as_str() });
+        return format!("{ROOT}/{namespace}/…/{name}").into();
+    }
+    if !path.split('/').any(is_hidden) {
         return path.into();
     }
-    let parts = path.split('/').map(|part| if is_hidden(&part) { "…" } else { part });
+    let parts = path.split('/').map(|part| if is_hidden(part) { "…" } else { part });
     parts.collect::<Vec<_>>().join("/").into()
+}
+
+/// A part of a path, however it is written.
+fn plain(part: &str) -> String {
+    percent_decode_str(part).decode_utf8_lossy().to_lowercase()
 }
 
 #[cfg(test)]
@@ -125,9 +151,9 @@ mod tests {
             (format!("spark/spark-upload-{UUID}/app.jar"), None, Some("app.jar")),
             (format!("spark/{KEY}/spark-upload-{UUID}"), Some(KEY), None),
             (
-                format!("spark/{KEY}/spark-upload-{UUID}/my%20app+1%20%25é%23x"),
+                format!("spark/{KEY}/spark-upload-{UUID}/d%C3%A4ta+é~&=;.txt"),
                 Some(KEY),
-                Some("my app+1 %é#x"),
+                Some("däta+é~&=;.txt"),
             ),
         ] {
             let place = parse(&below).unwrap();
@@ -155,6 +181,9 @@ mod tests {
             (format!("spark/spark-upload-{UUID}/a%2Fb"), PlaceError::Name),
             (format!("spark/spark-upload-{UUID}/.."), PlaceError::Name),
             (format!("spark/spark-upload-{UUID}/%ff"), PlaceError::Name),
+            (format!("spark/spark-upload-{UUID}/my%20app.txt"), PlaceError::NameOfSpark),
+            (format!("spark/spark-upload-{UUID}/a%23b.txt"), PlaceError::NameOfSpark),
+            (format!("{KEY}/spark-upload-{UUID}/app.jar").to_lowercase(), PlaceError::Namespace),
             ("spark/spark-upload-/app.jar".to_owned(), PlaceError::Folder),
             (format!("spark/spark-upload-{}/app.jar", UUID.to_uppercase()), PlaceError::Folder),
             (format!("spark/spark-upload-{of_version_1}/app.jar"), PlaceError::Folder),
@@ -168,9 +197,16 @@ mod tests {
 
     #[test]
     fn a_path_is_shown_without_its_rights() {
-        let path = format!("{ROOT}/spark/{KEY}/spark-upload-{UUID}/app.jar");
-        assert_eq!(shown_path(&path), "/webhdfs/v1/spark/…/…/app.jar");
-        assert_eq!(shown_path("/webhdfs/x//token-short"), "/webhdfs/x//…");
-        assert_eq!(shown_path("/api/v1/resources"), "/api/v1/resources");
+        for (path, shown) in [
+            (format!("{ROOT}/spark/{KEY}/spark-upload-{UUID}/app.jar"), "/webhdfs/v1/spark/…/app.jar"),
+            (format!("{ROOT}/spark/spark-upload-{UUID}"), "/webhdfs/v1/spark/…/"),
+            (format!("{ROOT}/spark/%74oken-0123/spark%2dupload-{UUID}/app.jar"), "/webhdfs/v1/…"),
+            (format!("{ROOT}/{}/spark-upload-{UUID}", KEY.to_lowercase()), "/webhdfs/v1/…"),
+            (format!("//WebHDFS/v1/spark/{}/x", &KEY[6..]), "/webhdfs/v1/…"),
+            (format!("/elsewhere/%74OKEN-x/spark-upload-{UUID}/a"), "/elsewhere/…/…/a"),
+            ("/api/v1/resources".to_owned(), "/api/v1/resources"),
+        ] {
+            assert_eq!(shown_path(&path), shown);
+        }
     }
 }

@@ -11,7 +11,9 @@ use crate::http::state::Settings;
 /// The host that the client has asked, with a port if it named one; `None` without a usable one.
 pub(super) fn host(headers: &HeaderMap) -> Option<Authority> {
     let host = headers.get(HOST)?.to_str().ok()?.parse::<Authority>().ok()?;
-    (!host.as_str().contains('@')).then_some(host)
+    let port = host.as_str().strip_prefix(host.host())?;
+    let has_good_port = port.is_empty() || port.starts_with(':') && host.port_u16().is_some();
+    (has_good_port && !host.host().is_empty()).then_some(host)
 }
 
 /// Whether the client's own connection has TLS: to this server, or to a trusted proxy that says so.

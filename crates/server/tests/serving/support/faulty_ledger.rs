@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use cloakroom_core::resource::{BlobKey, Resource, ResourceId, SecretHash, State, UploadHandle};
 use cloakroom_storage::ledger::{
-    Abandoned, Completion, Deletion, Fact, Facts, Finish, Forgotten, Ledger, LedgerError, Mirror,
+    Abandoned, Chosen, Completion, Deletion, Fact, Facts, Finish, Forgotten, Ledger, LedgerError, Mirror,
     Observation, Page, PendingResource, Rowless, Totals,
 };
 use jiff::Timestamp;
@@ -64,7 +64,7 @@ impl Ledger for FaultyLedger {
         self.faults.of_ledger(Step::LedgerFind, self.inner.find(id)).await
     }
 
-    async fn find_by_secret(&self, hash: SecretHash) -> Result<Option<Resource>, LedgerError> {
+    async fn find_by_secret(&self, hash: SecretHash) -> Result<Chosen, LedgerError> {
         self.faults.of_ledger(Step::LedgerFind, self.inner.find_by_secret(hash)).await
     }
 

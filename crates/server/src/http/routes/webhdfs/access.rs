@@ -1,7 +1,5 @@
 //! Who may upload: a client with the key of the namespace, or everyone where uploads need nothing.
 
-use std::net::IpAddr;
-
 use super::Call;
 use crate::http::auth::UploadAuth;
 use crate::http::error::ApiError;
@@ -57,7 +55,9 @@ pub(super) async fn check(webhdfs: &WebHdfs, call: &Call) -> Result<Uploader, Ap
             )),
         };
     };
-    if !(is_encrypted(settings, peer, headers) || is_of_this_machine(peer) || webhdfs.takes_plain_keys) {
+    let is_safe =
+        is_encrypted(settings, peer, headers) || is_of_this_machine(&sender) || webhdfs.takes_plain_keys;
+    if !is_safe {
         return Err(forbidden(
             "a key counts only if it comes over TLS (swebhdfs://…), because others could read it on the way: this one did not, so \
              it should be replaced; in a network that you trust the admin can allow it (--webhdfs-plain-keys)",
@@ -76,8 +76,9 @@ async fn is_key_of(webhdfs: &WebHdfs, key: &UploadKey, namespace: &str) -> bool 
     keys.find(key.expose()).await.is_some_and(|known| known.name.as_deref() == Some(namespace))
 }
 
-fn is_of_this_machine(peer: IpAddr) -> bool {
-    peer.to_canonical().is_loopback()
+/// A trusted proxy on this machine is none of its clients.
+fn is_of_this_machine(sender: &Sender) -> bool {
+    sender.proxy.is_none() && sender.address.to_canonical().is_loopback()
 }
 
 fn forbidden(detail: &str) -> ApiError {

@@ -84,7 +84,7 @@ async fn read(call: &Call, offset: u64, length: Option<u64>) -> Result<Response,
     let sender = state.settings.trusted_proxies.sender(peer, headers);
     let sending = Sending::begin(&state.metrics, resource.id, end - offset, sender);
     let mut reading = Reading {
-        is_to_end: end == size_bytes,
+        is_to_end: end == size_bytes && (offset < end || size_bytes == 0),
         left_bytes: end - offset,
         staging: state.staging.clone(),
         resource,

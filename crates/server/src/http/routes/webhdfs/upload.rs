@@ -20,7 +20,7 @@ use cloakroom_core::protocol::webhdfs::{Answer, Operation, Put};
 use cloakroom_core::resource::{Holder, Lifetime, Owner};
 use cloakroom_core::text::chain;
 use cloakroom_storage::ledger::LedgerError;
-use cloakroom_storage::{NewUpload, Staged, Terms, Upload};
+use cloakroom_storage::{NewUpload, Staged, Terms, Upload, UploadError};
 
 pub(super) async fn answer(
     webhdfs: &WebHdfs,
@@ -28,7 +28,8 @@ pub(super) async fn answer(
     put: Put,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let uploader = access::check(webhdfs, call).await?;
+    let uploader = access::check(webhdfs, call).await;
+    let uploader = uploader.inspect_err(|error| not_stored(&call.state.metrics.upload(), error))?;
     let answered = match put {
         // The folder is there as soon as it has a file.
         Put::MakeFolder => Ok(json(&Answer::Made(true))),
@@ -48,9 +49,16 @@ async fn create(call: &Call) -> Result<Response, ApiError> {
     let staging = &call.state.staging;
     staging.check_owner(&owner(call)?)?;
     if staging.is_taken(&call.place.secret()).await? {
-        return Err(ApiError::new(Code::InUse, LedgerError::Taken.to_string()));
+        return Err(taken());
     }
     call.second_step()
+}
+
+fn taken() -> ApiError {
+    ApiError::new(
+        Code::InUse,
+        "this folder has or had a file already, and takes no other one: Spark makes a folder for each file; submit again",
+    )
 }
 
 async fn write(
@@ -70,7 +78,10 @@ async fn write(
         client: uploader.client(),
     };
     let mut receiver = Receiver::new(body, &call.head.headers, &state.settings)?;
-    let mut upload = state.staging.begin_upload(new).await?;
+    let mut upload = state.staging.begin_upload(new).await.map_err(|error| match error {
+        UploadError::Ledger(LedgerError::Taken) => taken(),
+        error => error.into(),
+    })?;
     if let Err(error) = receive(&mut receiver, &mut upload).await {
         upload.abandon().await;
         return Err(error);
@@ -103,11 +114,11 @@ async fn in_time(
     measured: UploadMeasurement,
 ) -> Result<Staged, ApiError> {
     let (told, answered) = oneshot::channel();
-    let (staging, secret) = (call.state.staging.clone(), call.place.secret());
+    let staging = call.state.staging.clone();
     let finishing = async move {
         let finished = upload.finish(terms, measured, Admission::default()).await;
         if let Err(Ok(staged)) = told.send(finished)
-            && let Err(error) = staging.release(staged.id, &secret).await
+            && let Err(error) = staging.remove(staged.id).await
         {
             tracing::warn!(resource_id = %staged.id, error = %chain(&error), "a late file stays until its time is over");
         }
