@@ -118,7 +118,8 @@ pub(super) fn resolve(
 }
 
 fn way(conf: &SparkConf, is_staged: bool, lists: &[List], warnings: &mut Vec<String>) -> Way {
-    let (server, has_path) = (ServerPlace::setting(conf), conf.contains(&UPLOAD_PATH));
+    let server = ServerPlace::setting(conf);
+    let has_path = conf.get(&UPLOAD_PATH).is_some_and(|path| !is_of_server(path));
     let is_staged = is_staged || server.is_some();
     if is_staged && has_path && lists.iter().any(List::has_local) {
         let of = server.map(|server| format!(" of `{server}`")).unwrap_or_default();
@@ -131,6 +132,12 @@ fn way(conf: &SparkConf, is_staged: bool, lists: &[List], warnings: &mut Vec<Str
         (false, true) => Way::Copied,
         (false, false) => Way::InSecret,
     }
+}
+
+/// Whether an upload path is that of a stock spark-submit to a staging server, or to HDFS: no folder of this machine, and its
+/// path may have a key in it.
+fn is_of_server(path: &str) -> bool {
+    ["webhdfs://", "swebhdfs://"].iter().any(|scheme| path.starts_with(scheme))
 }
 
 fn folders(conf: &SparkConf, way: Way) -> Result<Folders, PlanError> {

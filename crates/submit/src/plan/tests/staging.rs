@@ -274,6 +274,19 @@ async fn a_staging_server_wins_over_an_upload_path_with_a_note() {
 }
 
 #[tokio::test]
+async fn an_upload_path_of_stock_spark_to_a_server_is_not_used() {
+    const PATH: &str = "swebhdfs://server.example:443/spark/token-0123456789abcdefghijABCDEFGHIJ_-";
+    let case = staged().with_file("a.jar", "").with("spark.jars", "a.jar");
+    let submission = case.with("spark.kubernetes.file.upload.path", PATH).submission().await;
+    assert!(submission.uploads.is_empty() && submission.staging.is_some());
+    assert_eq!(submission.warnings, Vec::<String>::new());
+    // Without a server, small files travel as without the path.
+    let case = PlanCase::new().with_file("a.txt", "words").with("spark.files", "a.txt");
+    let submission = case.with("spark.kubernetes.file.upload.path", PATH).submission().await;
+    assert!(submission.uploads.is_empty() && submission.staging.is_none());
+}
+
+#[tokio::test]
 async fn the_image_may_have_its_older_setting_and_is_missed_before_sending() {
     let case = || staged().with_file("a.jar", "").with("spark.jars", "a.jar");
     let bed_without = || case().without("spark.kubernetes.initContainer.image");
