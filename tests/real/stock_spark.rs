@@ -175,6 +175,10 @@ fn a_job(version: &str, job: Job) {
             (Some("none"), Some("read-recently")),
             "{resource}"
         );
+        assert_eq!(
+            resource["uploadedBy"], "upload-key:spark",
+            "uploads need no key on this machine, but this one had it"
+        );
     }
     nothing_is_shown(&scene, &[&submitted, &driven]);
 }
@@ -249,7 +253,8 @@ fn in_a_header(version: &str) {
     let output = scene.submit("", &["app.py".to_owned()]);
     let said = stderr(&output);
     assert!(output.status.success(), "{said}");
-    assert_eq!(listed(&scene.user).len(), 1);
+    let listed = listed(&scene.user);
+    assert_eq!((listed.len(), text(&listed[0]["uploadedBy"])), (1, "upload-key:spark".to_owned()));
     let map = scene.config_map();
     let hex =
         String::from_utf8(std::fs::read(scene.user.path("hadoop-conf/core-site.xml")).unwrap()).unwrap();

@@ -63,3 +63,25 @@ fn an_upload_auth_that_does_not_exist_is_refused_with_those_that_do() {
         assert!(said.contains(known), "{said}");
     }
 }
+
+#[test]
+fn upload_keys_are_checked_before_the_server_starts() {
+    let files = ServerFiles::new();
+    let good = files.file("keys", "spark token-0123456789abcdef0123456789abcdef\n");
+    let bad = files.file("bad-keys", "spark token-tooshort\n");
+    let tokens = files.file("tokens", "correct-horse-battery\n");
+    for (flags, says) in [
+        (&["--webhdfs-key-file", text(&good)][..], "are for --webhdfs only"),
+        (&["--webhdfs-plain-keys"], "are for --webhdfs only"),
+        (&["--webhdfs", "--webhdfs-key-file", text(&bad)], "a line is NAMESPACE token-…"),
+        (&["--webhdfs", "--webhdfs-key-file", "/nowhere/keys"], "/nowhere/keys"),
+        (
+            &["--webhdfs", "--upload-auth", "token", "--upload-token-file", text(&tokens)],
+            "give their file with --webhdfs-key-file",
+        ),
+    ] {
+        let said = files.refused(flags, &[]);
+        assert!(said.contains(says) && !said.contains("tooshort"), "{said}");
+    }
+    assert!(files.check(&["--webhdfs", "--webhdfs-key-file", text(&good)], &[]).status.success());
+}

@@ -45,11 +45,15 @@ pub fn to_hex(sha256: &[u8; 32]) -> String {
 
 /// Reads what [`to_hex`] writes, with letters of either case. `None` for any other text.
 pub fn from_hex(text: &str) -> Option<[u8; 32]> {
+    bytes_of_hex(text)?.try_into().ok()
+}
+
+/// The bytes that are written as two hexadecimal digits each.
+pub(super) fn bytes_of_hex(text: &str) -> Option<Vec<u8>> {
     let digit = |c: char| c.to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let digits: Vec<u8> = text.chars().map(digit).collect::<Option<_>>()?;
     let (pairs, odd) = digits.as_chunks::<2>();
-    let bytes: Vec<u8> = pairs.iter().map(|[high, low]| high << 4 | low).collect();
-    bytes.try_into().ok().filter(|_| odd.is_empty())
+    odd.is_empty().then(|| pairs.iter().map(|[high, low]| high << 4 | low).collect())
 }
 
 fn decode(text: &str) -> Result<[u8; 32], DigestError> {

@@ -36,6 +36,8 @@ pub(super) enum Uploader {
     Unnamed,
     /// The holder of the upload token with this name.
     Token(Arc<str>),
+    /// The holder of an upload key for this namespace.
+    UploadKey(Arc<str>),
     /// A user of the cluster.
     User(User),
 }
@@ -45,7 +47,7 @@ impl Uploader {
     pub(super) fn user(&self) -> Option<&str> {
         match self {
             Self::User(user) => Some(user.name()),
-            Self::Unnamed | Self::Token(_) => None,
+            Self::Unnamed | Self::Token(_) | Self::UploadKey(_) => None,
         }
     }
 
@@ -54,6 +56,7 @@ impl Uploader {
         match self {
             Self::Unnamed => Client::Host(address.into()),
             Self::Token(name) => Client::Holder(Holder::User(Arc::clone(name))),
+            Self::UploadKey(namespace) => Client::Holder(Holder::namespace(namespace)),
             Self::User(user) => Client::Holder(Holder::user(user.name())),
         }
     }
@@ -63,6 +66,7 @@ impl Uploader {
         match self {
             Self::Unnamed => address.to_string(),
             Self::Token(name) => name.to_string(),
+            Self::UploadKey(namespace) => format!("upload-key:{namespace}"),
             Self::User(user) => user.name().to_owned(),
         }
     }

@@ -153,8 +153,9 @@ fn panicked(_: Box<dyn std::any::Any + Send>) -> Response<axum::body::Body> {
 /// The longest path that is logged, in bytes. All paths of this server are shorter.
 const LONGEST_PATH: usize = 300;
 
-/// The log span of a request. It has only the path of the URL, without the rights that paths of WebHDFS have, because a
-/// client may have put a secret into the query by mistake. Probes and scrapes come every few seconds, so they are logged at level debug.
+/// The log span of a request. It has only the path of the URL, because a client may have put a secret into the query by
+/// mistake, and of a path of WebHDFS neither key nor folder. Probes and scrapes come every few seconds, so they are logged
+/// at level debug.
 fn span<B>(request: &axum::http::Request<B>) -> Span {
     let id = request.headers().get(REQUEST_ID).and_then(|id| id.to_str().ok());
     let method = request.method();

@@ -1,16 +1,18 @@
 //! What stock Spark asks for where `spark.kubernetes.file.upload.path` names this server.
 
+mod keys;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use cloakroom_core::metrics::Metrics;
 use cloakroom_server::cleaner::Policy;
-use cloakroom_server::http::{Edge, Listener, Serves, Settings, TokenFile, TokenUse, UploadAuth, WebHdfs};
+use cloakroom_server::http::{Edge, Listener, Serves, Settings, WebHdfs};
 use cloakroom_server::shutdown::Shutdown;
 use cloakroom_testing::logs;
 use cloakroom_testing::noise::noise;
-use cloakroom_testing::wait::until_true;
+use cloakroom_testing::wait::{until, until_true};
 use cloakroom_testing::wire::Wire;
 use reqwest::redirect;
 use reqwest::{Body, Client, Method, Response, StatusCode};
@@ -40,17 +42,6 @@ fn options(change: impl FnOnce(&mut WebHdfs)) -> Options {
     change(&mut webhdfs);
     let options = Options::default();
     Options { settings: Settings { webhdfs: Some(Arc::new(webhdfs)), ..options.settings }, ..options }
-}
-
-/// A server that takes [`KEY`] for the namespace `spark`, and nothing without a key.
-fn with_a_key() -> (tempfile::NamedTempFile, Options) {
-    let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), format!("spark {KEY}\n")).unwrap();
-    let keys = TokenFile::open(file.path(), TokenUse::WebHdfs).unwrap();
-    let mut options = options(|webhdfs| webhdfs.keys = Some(keys));
-    let token = cloakroom_core::resource::ResourceSecret::from_text("an upload token of nobody");
-    options.settings.upload_auth = UploadAuth::Token(TokenFile::made(&token, TokenUse::Upload));
-    (file, options)
 }
 
 impl Scene {
@@ -228,6 +219,12 @@ async fn the_second_step_is_where_the_client_has_come_from() {
         let location = answer.headers()["location"].to_str().unwrap();
         assert!(location.starts_with(begins), "{location}");
     }
+    let scene = Scene::new(of(|_| {})).await;
+    for host in [":80", "a.test:abc", "user@a.test", "a.test/x"] {
+        let url = scene.app.url(&format!("/webhdfs/v1/spark/{FOLDER}/app.jar?{CREATE}"));
+        let answer = scene.client.put(url).header("host", host).send().await.unwrap();
+        assert_eq!(answer.status(), StatusCode::BAD_REQUEST, "{host}");
+    }
 }
 
 #[tokio::test]
@@ -247,10 +244,7 @@ async fn a_folder_takes_one_file_once() {
     let uploading = scene.in_two_steps(Method::PUT, &file, CREATE, body);
     let meanwhile = async {
         sender.send(Ok(b"first".to_vec())).await.unwrap();
-        let mut rows = BTreeMap::new();
-        while rows.is_empty() {
-            rows = scene.app.rows().await;
-        }
+        until("the upload has begun", async || !scene.app.rows().await.is_empty()).await;
         taken("").await;
         taken("&step=2").await;
         assert_eq!(
@@ -310,59 +304,6 @@ async fn what_spark_does_not_do_is_refused_in_words_that_it_shows() {
 }
 
 #[tokio::test]
-async fn an_upload_needs_the_key_of_its_namespace_and_a_read_needs_none() {
-    let (keys, options) = with_a_key();
-    let scene = Scene::new(options).await;
-    let other_key = KEY.replace('_', "-");
-    for (path, says) in [
-        (format!("spark/{FOLDER}/app.jar"), "ask the admin"),
-        (format!("spark/{other_key}/{FOLDER}/app.jar"), "no upload key of this namespace"),
-        (format!("demo/{KEY}/{FOLDER}/app.jar"), "no upload key of this namespace"),
-    ] {
-        for query in [CREATE, &format!("{CREATE}&step=2"), "op=MKDIRS"] {
-            let (status, exception, message) =
-                refused(scene.ask(Method::PUT, &path, query, "jar").await).await;
-            assert_eq!((status, exception.as_str()), (403, "AccessControlException"));
-            assert!(message.contains(says), "{message}");
-        }
-    }
-    scene.app.assert_nothing_kept().await;
-    // The name of a header in place of a part of the path.
-    let hex = |key: &str| key.bytes().map(|byte| format!("{byte:02x}")).collect::<String>();
-    for (key, status) in [(KEY, StatusCode::TEMPORARY_REDIRECT), (&other_key, StatusCode::FORBIDDEN)] {
-        let url = scene.app.url(&format!("/webhdfs/v1/spark/{FOLDER}/app.jar?{CREATE}"));
-        let request = scene.client.put(url).header(format!("X-Cloakroom-Key-{}", hex(key)), "\"\"");
-        assert_eq!(request.send().await.unwrap().status(), status);
-    }
-    assert!(
-        scene.app.metric("upload_refusals_total{reason=\"forbidden\"}").await.parse::<u64>().unwrap() > 9
-    );
-    scene.created(&format!("spark/{KEY}/{FOLDER}/app.jar"), b"jar").await;
-    // A key that is taken away ends no job that waits for its node.
-    std::fs::write(keys.path(), "spark sha256:00\n").unwrap();
-    std::fs::write(keys.path(), format!("spark {other_key}\n")).unwrap();
-    let path = format!("spark/{KEY}/{OTHER_FOLDER}/app.jar");
-    let mut status = StatusCode::OK;
-    while status != StatusCode::FORBIDDEN {
-        status = scene.ask(Method::PUT, &path, CREATE, "").await.status();
-    }
-    assert_eq!(scene.read(&format!("spark/{KEY}/{FOLDER}/app.jar")).await, b"jar");
-    assert_eq!(scene.read(&format!("spark/{FOLDER}/app.jar")).await, b"jar");
-    // The last line can go, too.
-    let path = path.replace(KEY, &other_key);
-    assert_eq!(scene.ask(Method::PUT, &path, CREATE, "").await.status(), StatusCode::TEMPORARY_REDIRECT);
-    std::fs::write(keys.path(), "\n").unwrap();
-    while scene.ask(Method::PUT, &path, CREATE, "").await.status() != StatusCode::FORBIDDEN {}
-    // The folder is no ticket.
-    let id = scene.app.staging.ready(None, 1)[0].id;
-    let url = scene.app.url(&format!("/api/v1/resources/{id}"));
-    for method in [Method::GET, Method::DELETE] {
-        let request = scene.client.request(method, &url).bearer_auth(format!("spark/{FOLDER}"));
-        assert_eq!(request.send().await.unwrap().status(), StatusCode::NOT_FOUND);
-    }
-}
-
-#[tokio::test]
 async fn a_file_waits_for_its_driver_and_goes_some_time_after_its_last_read() {
     let policy = Policy { max_unused: 100 * MINUTE, ..Policy::default() };
     let scene = Scene::new(Options { policy, ..options(|_| {}) }).await;
@@ -387,7 +328,7 @@ async fn a_file_waits_for_its_driver_and_goes_some_time_after_its_last_read() {
     assert!(!pass(SECOND).await);
     assert_eq!(scene.app.rows().await, BTreeMap::new(), "without a tombstone");
     assert_eq!(scene.open(&file, "").await.status(), StatusCode::NOT_FOUND);
-    // Nobody puts another file where a late driver looks for this one.
+    // A late driver looks for its file there, and must not find another one.
     let answer = scene.create(&file, b"others").await;
     assert_eq!(refused(answer).await.1, "FileAlreadyExistsException");
 
@@ -422,9 +363,7 @@ async fn a_file_that_is_kept_too_late_for_its_client_is_not_kept() {
     let (status, exception, message) = refused(scene.create(&file, b"jar").await).await;
     assert_eq!((status, exception.as_str()), (503, "RetriableException"));
     assert!(message.contains("too long"), "{message}");
-    while !scene.app.rows().await.is_empty() {
-        tokio::task::yield_now().await;
-    }
+    until("nothing is kept", async || scene.app.rows().await.is_empty()).await;
     scene.app.assert_nothing_kept().await;
 }
 
@@ -437,9 +376,7 @@ async fn an_upload_that_breaks_off_leaves_nothing_and_can_come_again() {
     let pieces = [Ok(noise(100_000)), Err(std::io::Error::other("the laptop is shut"))];
     let body = Body::wrap_stream(futures_util::stream::iter(pieces));
     assert!(scene.client.put(location).body(body).send().await.is_err());
-    while !scene.app.rows().await.is_empty() {
-        tokio::task::yield_now().await;
-    }
+    until("nothing is kept", async || scene.app.rows().await.is_empty()).await;
     scene.app.assert_nothing_kept().await;
     scene.created(&file, b"jar").await;
 }

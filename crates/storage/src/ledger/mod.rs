@@ -63,8 +63,9 @@ pub struct Abandoned {
 /// How a row ends whose bytes are removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Finish {
-    /// `deleting → deleted`. A [`Tombstone`](cloakroom_core::resource::Tombstone) remains. A row whose owner has no objects
-    /// goes without one: there are many of them, and nobody has a ticket. Its secret stays spent for as long.
+    /// `deleting → deleted`. A [`Tombstone`](cloakroom_core::resource::Tombstone) remains, but not of a row whose owner has
+    /// no objects: there are many such rows, and no ticket asks for them. The secret of such a row cannot be chosen again
+    /// for as long as a tombstone would have stayed.
     Deleted,
     /// An upload that was abandoned: its row and its handle go.
     Abandoned {
@@ -140,7 +141,7 @@ pub trait Ledger: Send + Sync {
     /// One row. Returns [`LedgerError::Unreadable`] if this version cannot read it.
     async fn find(&self, id: ResourceId) -> Result<Option<Resource>, LedgerError>;
 
-    /// Who has this secret, which a client has chosen.
+    /// Finds the row with this secret. Only secrets that clients have chosen are found.
     async fn find_by_secret(&self, hash: SecretHash) -> Result<Chosen, LedgerError>;
 
     /// Those of `keys` that have no row, or only a tombstone. A row that this version cannot read is a row.
@@ -177,14 +178,14 @@ pub trait Ledger: Send + Sync {
     async fn close(&self);
 }
 
-/// Who has a secret that a client has chosen.
+/// What the ledger knows of a secret that a client has chosen.
 #[derive(Debug, Clone)]
 pub enum Chosen {
-    /// No row has it, or had it.
+    /// No row has it, and none had it.
     Never,
-    /// A row that is gone without a tombstone.
+    /// A row had it that was deleted without a tombstone.
     Before,
-    /// This row.
+    /// This row has it.
     By(Box<Resource>),
 }
 

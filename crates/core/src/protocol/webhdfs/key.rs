@@ -34,11 +34,8 @@ impl UploadKey {
     /// Reads the name of a header that stands for a key: Hadoop's client can be told to send a header of any name, but not of
     /// any value. The key is in hexadecimal digits, because names of headers have no case.
     pub fn from_header_name(name: &str) -> Option<Self> {
-        let hex = name.strip_prefix(Self::HEADER)?;
-        let digits: Vec<u8> = hex.chars().map(|c| c.to_digit(16)?.try_into().ok()).collect::<Option<_>>()?;
-        let (pairs, odd) = digits.as_chunks::<2>();
-        let text = pairs.iter().map(|[high, low]| char::from(high << 4 | low)).collect::<String>();
-        Self::parse(&text).filter(|_| odd.is_empty())
+        let key = digest::bytes_of_hex(name.strip_prefix(Self::HEADER)?)?;
+        Self::parse(&String::from_utf8(key).ok()?)
     }
 
     /// The text, to be compared with known keys.

@@ -40,8 +40,8 @@ pub enum PlaceError {
     Namespace,
     /// The folder is not one that Spark made.
     #[error(
-        "the folder is spark-upload- and a random UUID (version 4), as Spark makes it: nobody can guess it, so it is the right \
-         to read the file"
+        "the folder must be named spark-upload-UUID, with a random UUID (version 4) as Spark makes it: who knows the name may \
+         read the file, so it must be hard to guess"
     )]
     Folder,
     /// The last part cannot be the name of a file.

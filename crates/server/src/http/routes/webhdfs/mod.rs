@@ -18,6 +18,7 @@ use percent_encoding::{CONTROLS, utf8_percent_encode};
 
 use super::address::{host, scheme};
 use crate::http::error::ApiError;
+use crate::http::proxies::Sender;
 use crate::http::state::AppState;
 use crate::http::webhdfs::{WebHdfs, body};
 use cloakroom_core::protocol::problem::Code;
@@ -50,6 +51,10 @@ impl Call {
     fn file_name(&self) -> Result<&FileName, ApiError> {
         let missing = || ApiError::new(Code::Forbidden, "the path of a folder: name the file in it");
         self.place.name.as_ref().ok_or_else(missing)
+    }
+
+    fn sender(&self) -> Sender {
+        self.state.settings.trusted_proxies.sender(self.peer.ip(), &self.head.headers)
     }
 
     fn query(&self) -> &str {

@@ -1,4 +1,4 @@
-//! What a driver asks for, and a submitter who looks whether a file is there.
+//! Answers GET: the status of a file, and its bytes.
 
 use axum::body::Body;
 use axum::http::header::CONTENT_LENGTH;
@@ -33,7 +33,7 @@ pub(super) async fn answer(call: &Call, get: Get) -> Result<Response, ApiError> 
     }
 }
 
-/// This is no read.
+/// Does not count as a read.
 async fn status(call: &Call) -> Result<Response, ApiError> {
     match find(call).await {
         Ok(resource) => {
@@ -81,8 +81,7 @@ async fn read(call: &Call, offset: u64, length: Option<u64>) -> Result<Response,
         // The time since the last read begins anew.
         state.staging.mark_used(&resource).await?;
     }
-    let sender = state.settings.trusted_proxies.sender(peer, headers);
-    let sending = Sending::begin(&state.metrics, resource.id, end - offset, sender);
+    let sending = Sending::begin(&state.metrics, resource.id, end - offset, call.sender());
     let mut reading = Reading {
         is_to_end: end == size_bytes && (offset < end || size_bytes == 0),
         left_bytes: end - offset,

@@ -1,4 +1,4 @@
-//! What a submitter asks for.
+//! Answers PUT: the folder of a file, and the file.
 
 use axum::body::{Body, HttpBody as _};
 use axum::http::StatusCode;
@@ -7,8 +7,9 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 use tracing::Instrument as _;
 
-use super::access::{self, Uploader};
+use super::access;
 use super::{Call, json};
+use crate::http::auth::Uploader;
 use crate::http::error::ApiError;
 use crate::http::measure::not_stored;
 use crate::http::routes::receive::Receiver;
@@ -40,7 +41,8 @@ pub(super) async fn answer(
             written.inspect_err(|error| not_stored(&measured, error))
         }
     };
-    answered.map_err(|error| if uploader.is_known() { error.of_known_token() } else { error })
+    let has_key = matches!(uploader, Uploader::UploadKey(_));
+    answered.map_err(|error| if has_key { error.of_known_token() } else { error })
 }
 
 /// Refuses what it can before any byte is sent.
@@ -68,14 +70,15 @@ async fn write(
     body: Body,
     measured: UploadMeasurement,
 ) -> Result<Response, ApiError> {
-    let (state, owner) = (&call.state, owner(call)?);
+    let (state, owner, sender) = (&call.state, owner(call)?, call.sender());
+    let uploaded_by = uploader.called(sender.address);
     let new = NewUpload {
         announced_bytes: body.size_hint().exact(),
         file_name: Some(call.file_name()?.clone()),
         secret: Some(call.place.secret()),
-        uploaded_by: Some(uploader.called()),
+        uploaded_by: Some(uploaded_by.clone()),
         holder: Some(Holder::namespace(&call.place.namespace)),
-        client: uploader.client(),
+        client: uploader.client(sender.address),
     };
     let mut receiver = Receiver::new(body, &call.head.headers, &state.settings)?;
     let mut upload = state.staging.begin_upload(new).await.map_err(|error| match error {
@@ -91,9 +94,9 @@ async fn write(
     let staged = in_time(webhdfs, call, upload, terms, measured).await?;
     tracing::info!(
         resource_id = %staged.id, bytes = staged.bundle.size_bytes, namespace = call.place.namespace,
-        file_name = call.place.name.as_ref().map(tracing::field::display), by = uploader.called(),
+        file_name = call.place.name.as_ref().map(tracing::field::display), by = uploaded_by,
         claimed_user = Operation::claimed_user(call.query()),
-        peer = %uploader.sender.address, proxy = uploader.sender.proxy.map(tracing::field::display), "staged"
+        peer = %sender.address, proxy = sender.proxy.map(tracing::field::display), "staged"
     );
     Ok(StatusCode::CREATED.into_response())
 }
