@@ -163,6 +163,7 @@ fn environment_is_accepted() {
             let content = match value.rsplit('/').next().unwrap() {
                 "tls.crt" => cert.pem(),
                 "tls.key" => key.serialize_pem(),
+                "webhdfs-keys" => format!("default token-{}", "k".repeat(32)),
                 // As `openssl rand -base64 32` makes it.
                 _ => "dGhpcyBpcyBhIHRva2VuIG9mIDMyIGJ5dGVzLi4uLi4=".to_owned(),
             };
