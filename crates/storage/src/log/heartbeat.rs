@@ -158,21 +158,24 @@ impl Heartbeat {
     }
 
     async fn beats(self: Arc<Self>, interval: Duration) {
+        let mut told = None;
         while self.end.get() != Some(&WriterEnd::Superseded) {
             tokio::time::sleep(interval).await;
             let failed = self.beat().await.err();
             if failed.as_ref().is_some_and(LogError::is_full) {
                 self.make_room().await;
             }
-            let did_fail = self.fails.swap(failed.is_some(), Ordering::Relaxed);
+            self.fails.store(failed.is_some(), Ordering::Relaxed);
+            let kind = failed.as_ref().map(std::mem::discriminant);
             match &failed {
+                _ if kind == told => {}
                 // A beat that fails ends nothing: the stamp is still this server's.
-                Some(error) if !did_fail => {
+                Some(error) => {
                     tracing::warn!(error = %chain(error), "the stamp of the server could not be renewed; it is tried again");
                 }
-                None if did_fail => tracing::info!("the stamp of the server is renewed again"),
-                _ => {}
+                None => tracing::info!("the stamp of the server is renewed again"),
             }
+            told = kind;
         }
     }
 }
