@@ -39,6 +39,8 @@ pub enum Way {
     Copied,
     /// spark-submit, through such a folder.
     CopiedBySpark,
+    /// spark-submit, through the server's WebHDFS.
+    SentBySpark,
 }
 
 /// Times and memory of one submission.
@@ -46,8 +48,9 @@ pub struct Taken {
     first_instruction: Duration,
     cpu: Duration,
     peak_mib: f64,
-    /// CPU time of the server, and what the init-container says that it took.
-    staging: Option<(Duration, Duration)>,
+    server_cpu: Duration,
+    /// What the init-container says that it took.
+    fetch: Option<Duration>,
 }
 
 impl Bench {
@@ -61,6 +64,7 @@ impl Bench {
             "serve",
             "--upload-auth",
             "none",
+            "--webhdfs",
             "--data-dir",
             "data",
         ]);
@@ -109,13 +113,14 @@ fn spark_home() -> PathBuf {
 }
 
 impl Way {
-    pub const ALL: [Self; 3] = [Self::Staged, Self::Copied, Self::CopiedBySpark];
+    pub const ALL: [Self; 4] = [Self::Staged, Self::Copied, Self::CopiedBySpark, Self::SentBySpark];
 
     pub fn name(self) -> &'static str {
         match self {
             Self::Staged => "cloakroom submit, through the server",
             Self::Copied => "cloakroom submit, file.upload.path on a local folder",
             Self::CopiedBySpark => "spark-submit 4.3.0, file.upload.path on a local folder",
+            Self::SentBySpark => "spark-submit 4.3.0, file.upload.path on the server (WebHDFS)",
         }
     }
 
@@ -134,16 +139,18 @@ impl Way {
         let report = std::fs::read_to_string(bench.folder.join("report")).unwrap();
         let figures: Vec<f64> = report.split_whitespace().map(|word| word.parse().unwrap()).collect();
         let [user, system, peak_kib] = figures[..] else { panic!("GNU time said: {report}") };
-        let staging = (self == Self::Staged).then(|| {
+        let server_cpu = bench.server_cpu() - server_cpu;
+        let fetch = (self == Self::Staged).then(|| {
             assert_eq!(seen.trim(), bench.jars.len().to_string(), "the driver sees all jars");
-            (bench.server_cpu() - server_cpu, fetch_time(&kubectl("logs driver -c spark-init")))
+            fetch_time(&kubectl("logs driver -c spark-init"))
         });
         self.clear(bench);
         Taken {
             first_instruction: Duration::from_nanos(first.parse().unwrap()) - started,
             cpu: Duration::from_secs_f64(user + system),
             peak_mib: peak_kib / 1024.0,
-            staging,
+            server_cpu,
+            fetch,
         }
     }
 
@@ -152,10 +159,10 @@ impl Way {
         let mut command = Command::new("time");
         command.current_dir(&bench.folder).args(["-f", "%U %S %M", "-o", "report"]);
         match self {
-            Self::CopiedBySpark => {
+            Self::CopiedBySpark | Self::SentBySpark => {
                 command.arg(spark_home().join("bin/spark-submit")).env("SPARK_HOME", spark_home())
             }
-            _ => command.arg(dist::binary()).arg("submit"),
+            Self::Staged | Self::Copied => command.arg(dist::binary()).arg("submit"),
         };
         command.env("HOME", &bench.folder).env_remove("SPARK_CONF_DIR");
         command.env("KUBECONFIG", world::folder().join("admin.kubeconfig"));
@@ -163,7 +170,10 @@ impl Way {
         command.args(["--master", &master, "--deploy-mode", "cluster", "--class", "org.example.App"]);
         let way = match self {
             Self::Staged => format!("resourceStagingServer.uri={}", bench.server.url("")),
-            _ => format!("file.upload.path=file://{}", bench.folder.join("shared").display()),
+            Self::SentBySpark => format!("file.upload.path=webhdfs://{}/default", bench.server.address),
+            Self::Copied | Self::CopiedBySpark => {
+                format!("file.upload.path=file://{}", bench.folder.join("shared").display())
+            }
         };
         for setting in [
             &format!("container.image={}", spark(VERSIONS[0])),
@@ -184,7 +194,8 @@ impl Way {
         kubectl("delete pod driver");
         let copies = std::fs::read_dir(bench.folder.join("shared")).unwrap();
         let copies: Vec<_> = copies.map(|entry| entry.unwrap().path()).collect();
-        let expected = if self == Self::Staged { 0 } else { bench.jars.len() };
+        let is_through_server = matches!(self, Self::Staged | Self::SentBySpark);
+        let expected = if is_through_server { 0 } else { bench.jars.len() };
         assert_eq!(copies.len(), expected, "each jar has a folder of its own");
         copies.iter().for_each(|copy| std::fs::remove_dir_all(copy).unwrap());
     }
@@ -208,7 +219,8 @@ pub struct Figures {
     first_instruction: Spread,
     cpu: Spread,
     peak_mib: f64,
-    staging: Option<(Spread, Spread)>,
+    server_cpu: Spread,
+    fetch: Option<Spread>,
 }
 
 impl Figures {
@@ -216,10 +228,9 @@ impl Figures {
         self.first_instruction.add(taken.first_instruction);
         self.cpu.add(taken.cpu);
         self.peak_mib = self.peak_mib.max(taken.peak_mib);
-        if let Some((server_cpu, fetch)) = taken.staging {
-            let (server_cpus, fetches) = self.staging.get_or_insert_default();
-            server_cpus.add(server_cpu);
-            fetches.add(fetch);
+        self.server_cpu.add(taken.server_cpu);
+        if let Some(fetch) = taken.fetch {
+            self.fetch.get_or_insert_default().add(fetch);
         }
     }
 }
@@ -228,8 +239,8 @@ impl fmt::Display for Figures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "  to the first instruction: {}", self.first_instruction)?;
         writeln!(f, "  the submitter: CPU {}, peak memory {:.1} MiB", self.cpu, self.peak_mib)?;
-        if let Some((server_cpu, fetch)) = &self.staging {
-            writeln!(f, "  the server: CPU {server_cpu}")?;
+        writeln!(f, "  the server: CPU {}", self.server_cpu)?;
+        if let Some(fetch) = &self.fetch {
             writeln!(f, "  fetch: {fetch}")?;
         }
         Ok(())

@@ -39,7 +39,7 @@ pub fn trials() -> Vec<Trial> {
         transfers::JOURNEYS,
         jobs::JOURNEYS,
         external::JOURNEYS,
-        stock_spark::JOURNEYS,
+        &[stock_spark::JOURNEY],
         remote::JOURNEYS,
         failures::JOURNEYS,
         replacement::JOURNEYS,
@@ -50,7 +50,7 @@ pub fn trials() -> Vec<Trial> {
     .map(|journey| journey.trial(&world::needs()))
     .chain(operator::JOURNEYS.iter().map(|journey| journey.trial(&operator::needs())))
     .chain([bucket::JOURNEY.trial(&bucket::needs()), chart::JOURNEY.trial(&release::needs())])
-    .chain([airflow::JOURNEY.trial(&airflow::needs())]);
+    .chain([stock_spark::WITH_AIRFLOW, airflow::JOURNEY].map(|journey| journey.trial(&airflow::needs())));
     std::iter::once(of_the_page).chain(journeys).collect()
 }
 

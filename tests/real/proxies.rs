@@ -1,7 +1,7 @@
 //! The proxies that stand in front of clusters and of companies, each the real program: bundles go through whole, refusals
 //! arrive, and no cache keeps what is secret.
 
-mod programs;
+pub mod programs;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -1,22 +1,24 @@
 //! Stock spark-submit, which knows the server by one property: it uploads, and a driver reads.
 
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
-use std::process::{Command, Output};
+mod scene;
 
-use cloakroom_testing::api_server::{FakeApiServer, NETWORK_POLICY};
-use cloakroom_testing::cluster::{Account, CONFIG_MAP, Cluster as _, POD, SERVICE};
-use cloakroom_testing::documentation::block;
+use std::process::{Command, Output, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cloakroom_testing::front::{Front, Turn};
 use cloakroom_testing::jobs::{self, EXIT_CODE, Job};
 use cloakroom_testing::needs::{Need, path, trial};
-use cloakroom_testing::process::{Cloakroom, output_in_time, stderr};
-use cloakroom_testing::workspace::Workspace;
+use cloakroom_testing::process::{ended_in_time, output_in_time, stderr};
+use cloakroom_testing::wait::until_true;
 use libtest_mimic::Trial;
 use serde_json::Value;
 
-const PAGE: &str = "docs/stock-spark.md";
-const SPARK_HOMES: &str = "CLOAKROOM_TEST_SPARK_HOMES";
+use scene::{SPARK_HOMES, Scene, retry, text};
+
 const VERSIONS: [&str; 2] = ["4.3.0", "3.5.9"];
+
+/// What a test does, and how it is called.
+type Test = (&'static str, fn(&str));
 
 pub fn trials() -> Vec<Trial> {
     let needs = [
@@ -25,149 +27,37 @@ pub fn trials() -> Vec<Trial> {
         Need::Program("javac"),
         Need::Program("python3"),
         Need::Program("openssl"),
+        Need::Program("nginx"),
     ];
-    let jobs = VERSIONS.into_iter().flat_map(|version| [Job::Java, Job::Python].map(|job| (version, job)));
-    let jobs = jobs.map(|(version, job)| {
-        let name = format!("stock_spark_{version}_needs_one_property_for_{}", job.name());
-        trial(&name, &needs, move || a_job(version, job))
-    });
-    let refusals = VERSIONS.map(|version| {
-        let name = format!("stock_spark_{version}_shows_why_an_upload_is_refused");
-        trial(&name, &needs, move || refused(version))
-    });
-    let hidden = VERSIONS.map(|version| {
-        let name = format!("stock_spark_{version}_can_have_its_key_in_no_path");
-        trial(&name, &needs, move || in_a_header(version))
-    });
-    jobs.chain(refusals).chain(hidden).collect()
+    let tests: [Test; 5] = [
+        ("needs_one_property_for_java", |version| a_job(&Scene::new(version), version, Job::Java)),
+        ("needs_three_properties_behind_nginx_for_python", |version| {
+            a_job(&Scene::behind_nginx(version), version, Job::Python);
+        }),
+        ("shows_why_an_upload_is_refused", refused),
+        ("can_have_its_key_in_no_path", in_a_header),
+        ("goes_on_reading_from_a_server_that_is_replaced", replaced),
+    ];
+    let of = |version: &'static str| {
+        let needs = &needs;
+        tests
+            .map(|(name, test)| trial(&format!("stock_spark_{version}_{name}"), needs, move || test(version)))
+    };
+    VERSIONS.into_iter().flat_map(of).collect()
 }
 
-/// A user's folder, the API server, and a staging server whose admin has typed what the page says.
-struct Scene {
-    user: Workspace,
-    home: PathBuf,
-    api_server: FakeApiServer,
-    server: Cloakroom,
-    key: String,
-}
-
-impl Scene {
-    fn new(version: &str) -> Self {
-        let user = Workspace::new();
-        let make = block(PAGE, "For the admin", "key=");
-        let mut shell = Command::new("bash");
-        shell.args(["-euc", &format!("{make}\nprintf %s \"$key\"")]).current_dir(user.root());
-        let made = output_in_time(&mut shell);
-        let file = user.path("webhdfs-keys");
-        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
-        let key = String::from_utf8(made.stdout).unwrap();
-        assert!(key.len() > 40 && std::fs::read_to_string(&file).unwrap().contains(&key));
-        let flags = block(PAGE, "For the admin", "serve").replace("FILE", &user.text("webhdfs-keys"));
-        let flags: Vec<&str> = flags.split_whitespace().skip(1).collect();
-        let server = user.serve(&flags);
-        let api_server = FakeApiServer::with("spark", &[POD, SERVICE, CONFIG_MAP, NETWORK_POLICY]);
-        let home = path(SPARK_HOMES).join(format!("spark-{version}"));
-        Self { user, home, api_server, server, key }
-    }
-
-    /// Where the submitter has further settings of Hadoop.
-    fn hadoop_conf(&self) -> PathBuf {
-        self.user.path("hadoop-conf")
-    }
-
-    fn spark_submit(&self, user: &str, folder: &str, arguments: &[String]) -> Output {
-        let mut command = Command::new(self.home.join("bin/spark-submit"));
-        command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
-        command.env("HOME", self.user.root()).env("LC_ALL", "C.UTF-8").env("HADOOP_USER_NAME", user);
-        command.env("JDK_JAVA_OPTIONS", jobs::SHORT_LIVED_JAVA).env("PYSPARK_PYTHON", "python3");
-        command.env("SPARK_LOCAL_IP", "127.0.0.1");
-        if self.hadoop_conf().exists() {
-            command.env("YARN_CONF_DIR", self.hadoop_conf());
-        }
-        output_in_time(command.args(arguments).current_dir(self.user.path(folder)))
-    }
-
-    /// Submits with the one property of the page.
-    fn submit(&self, key: &str, arguments: &[String]) -> Output {
-        let property = block(PAGE, "Stock Spark by one property", "spark.kubernetes.file.upload.path");
-        let port = self.server.address.rsplit_once(':').unwrap().1;
-        let property = property
-            .replace("HOST:PORT", &format!("localhost:{port}"))
-            .replace("NAMESPACE", "spark")
-            .replace("/token-KEY", &if key.is_empty() { String::new() } else { format!("/{key}") });
-        self.user.write("spark-defaults.conf", property);
-        let master = format!("k8s://http://{}", self.api_server.address());
-        let token = self.api_server.token(Account::Admin);
-        let mut all: Vec<String> =
-            ["--master", &master, "--deploy-mode", "cluster", "--properties-file", "spark-defaults.conf"]
-                .map(str::to_owned)
-                .into();
-        for (name, value) in [
-            ("namespace", "spark"),
-            ("container.image", "repo.example/spark:4"),
-            ("driver.pod.name", "driver"),
-            ("submission.waitAppCompletion", "false"),
-            ("authenticate.submission.oauthToken", token.as_str()),
-        ] {
-            all.extend(["--conf".to_owned(), format!("spark.kubernetes.{name}={value}")]);
-        }
-        all.extend_from_slice(arguments);
-        self.spark_submit("ada", "", &all)
-    }
-
-    /// The config map of the driver.
-    fn config_map(&self) -> Value {
-        let all = self.api_server.everything_in("spark");
-        let name =
-            all.iter().find_map(|name| name.strip_prefix("ConfigMap ").filter(|name| name.contains("-drv-")));
-        self.api_server.object(CONFIG_MAP, "spark", name.unwrap_or_else(|| panic!("{all:?}"))).unwrap()
-    }
-
-    /// What the driver's pod would run, but on this machine and without executors. On the node the same jobs run in pods.
-    fn drive(&self) -> Output {
-        let pod = self.api_server.object(POD, "spark", "driver").unwrap();
-        let spec = &pod["spec"]["containers"][0];
-        let arguments: Vec<String> = spec["args"].as_array().unwrap().iter().map(text).collect();
-        let map = self.config_map();
-        self.user.write("driver/spark.properties", text(&map["data"]["spark.properties"]));
-        let of_the_driver = arguments.iter().position(|argument| argument == "--properties-file").unwrap();
-        let mut all: Vec<String> =
-            ["--master", "local[2]", "--deploy-mode", "client", "--properties-file", "spark.properties"]
-                .map(str::to_owned)
-                .into();
-        for here in [
-            "spark.driver.host=127.0.0.1",
-            "spark.driver.bindAddress=127.0.0.1",
-            "spark.driver.port=0",
-            "spark.blockManager.port=0",
-            "spark.ui.enabled=false",
-        ] {
-            all.extend(["--conf".to_owned(), here.to_owned()]);
-        }
-        all.extend_from_slice(&arguments[of_the_driver + 2..]);
-        // In a pod Spark puts the files into the working folder, too.
-        self.user.write("driver/words.txt", "words of a file\n");
-        self.spark_submit("spark", "driver", &all)
-    }
-}
-
-fn text(value: &Value) -> String {
-    value.as_str().unwrap().to_owned()
-}
-
-fn a_job(version: &str, job: Job) {
-    let scene = Scene::new(version);
-    jobs::prepare(&scene.home, &scene.user.path("jobs"));
+fn a_job(scene: &Scene, version: &str, job: Job) {
+    jobs::prepare(&path(SPARK_HOMES).join(format!("spark-{version}")), &scene.user.path("jobs"));
     let submitted = scene.submit(&scene.key, &job.arguments(|file| format!("jobs/{file}")));
     assert!(submitted.status.success(), "{}", stderr(&submitted));
     // The laptop is shut.
     std::fs::remove_dir_all(scene.user.path("jobs")).unwrap();
-    let driven = scene.drive();
+    let driven = output_in_time(&mut scene.driver());
     let log = String::from_utf8_lossy(&driven.stdout);
     let seen = log.lines().filter(|line| line.starts_with("seen by driver: hello task ")).count();
     assert_eq!(seen, 1 + jobs::TASKS, "{log}\n{}", stderr(&driven));
     assert_eq!(driven.status.code(), Some(EXIT_CODE), "{}", stderr(&driven));
-    let listed = listed(&scene.user);
+    let listed = scene.listed();
     assert_eq!(listed.len(), job.files().len());
     for resource in &listed {
         assert_eq!(
@@ -180,16 +70,7 @@ fn a_job(version: &str, job: Job) {
             "uploads need no key on this machine, but this one had it"
         );
     }
-    nothing_is_shown(&scene, &[&submitted, &driven]);
-}
-
-fn listed(user: &Workspace) -> Vec<Value> {
-    let mut ls = user.command();
-    ls.args(["ls", "-o", "json", "--data-dir", &user.text("server")]);
-    let output = output_in_time(&mut ls);
-    let json: Value =
-        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)));
-    json["resources"].as_array().unwrap().clone()
+    nothing_is_shown(scene, &[&submitted, &driven]);
 }
 
 /// Neither key nor folder is in what the server shows.
@@ -210,7 +91,7 @@ fn nothing_is_shown(scene: &Scene, spark: &[&Output]) {
     let shown = [
         scene.server.log(),
         String::from_utf8_lossy(&metrics.stdout).into_owned(),
-        serde_json::to_string(&listed(&scene.user)).unwrap(),
+        serde_json::to_string(&scene.listed()).unwrap(),
     ];
     for shown in shown {
         assert!(
@@ -239,21 +120,18 @@ fn refused(version: &str) {
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("rename the file, without blanks"), "{said}");
     assert_eq!(scene.api_server.everything_in("spark"), Vec::<String>::new());
-    assert_eq!(listed(&scene.user), Vec::<Value>::new());
+    assert_eq!(scene.listed(), Vec::<Value>::new());
 }
 
 /// Nothing that the submitter leaves in the cluster has the key.
 fn in_a_header(version: &str) {
     let scene = Scene::new(version);
     scene.user.write("app.py", "print('never')\n");
-    let make = block(PAGE, "A key that is in no path", "mkdir");
-    let mut shell = Command::new("bash");
-    shell.args(["-euc", &format!("key={}\n{make}", scene.key)]).current_dir(scene.user.root());
-    assert!(output_in_time(&mut shell).status.success());
+    scene.hide_key();
     let output = scene.submit("", &["app.py".to_owned()]);
     let said = stderr(&output);
     assert!(output.status.success(), "{said}");
-    let listed = listed(&scene.user);
+    let listed = scene.listed();
     assert_eq!((listed.len(), text(&listed[0]["uploadedBy"])), (1, "upload-key:spark".to_owned()));
     let map = scene.config_map();
     let hex =
@@ -262,4 +140,37 @@ fn in_a_header(version: &str) {
     for shown in [said, map.to_string(), scene.server.log()] {
         assert!(!shown.contains(&scene.key) && !shown.contains(&hex), "{shown}");
     }
+}
+
+/// The server goes while the driver reads the application. With the page's property it asks the next one for the rest.
+fn replaced(version: &str) {
+    let mut scene = Scene::new(version);
+    let reads = Arc::new(Mutex::new(Vec::new()));
+    let front = Front::before(scene.server.address.parse().unwrap(), {
+        let reads = Arc::clone(&reads);
+        move |line| {
+            if !line.starts_with("GET ") || !line.contains("step=2") {
+                return Turn::Pass;
+            }
+            let mut reads = reads.lock().unwrap_or_else(PoisonError::into_inner);
+            reads.push(line.to_owned());
+            if reads.len() == 1 { Turn::Hold { after: 1 << 20 } } else { Turn::Pass }
+        }
+    });
+    scene.front = Some(front.address());
+    // Its last line is at the end of more than a connection holds.
+    scene.user.write("app.py", format!("{}print('read to its', 'end')\n", "# a comment\n".repeat(1 << 20)));
+    let submitted = scene.submit(&scene.key, &["--conf".to_owned(), retry(), "app.py".to_owned()]);
+    assert!(submitted.status.success(), "{}", stderr(&submitted));
+    let driver = scene.driver().stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    runtime.block_on(until_true("the application is half read", || front.is_holding()));
+    scene.replace_server();
+    front.let_go();
+    let driven = ended_in_time(driver);
+    let said = String::from_utf8_lossy(&driven.stdout);
+    assert!(driven.status.success() && said.contains("read to its end"), "{said}{}", stderr(&driven));
+    let reads = reads.lock().unwrap();
+    let goes_on = reads.iter().skip(1).any(|line| line.contains("offset=") && !line.contains("offset=0"));
+    assert!(goes_on, "{reads:?}");
 }

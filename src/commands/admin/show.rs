@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use jiff::Timestamp;
 
 use cloakroom_core::protocol::admin::ResourceDetails;
+use cloakroom_core::resource::OwnerKind;
 use cloakroom_core::size::format_size;
 use cloakroom_core::text::harmless;
 
@@ -56,9 +57,13 @@ fn text(details: &ResourceDetails) -> String {
         Some(by) => format!("{} by {by}", ago(resource.created_at)),
         None => ago(resource.created_at),
     };
+    let unused = &details.unused_timeout;
     let terms = match &details.ttl {
-        Some(ttl) => format!("{} unused, {ttl} in all", details.unused_timeout),
-        None => format!("{} unused", details.unused_timeout),
+        Some(ttl) => format!("{unused} unused, {ttl} in all"),
+        None if resource.owner.kind == OwnerKind::none().as_str() => {
+            format!("{unused} after a read to its end")
+        }
+        None => format!("{unused} unused"),
     };
     let is_kept = resource.kept_because.as_ref();
     let is_ready = is_kept.is_some() || resource.due_because.is_some();
@@ -116,6 +121,17 @@ mod tests {
         let lines =
             ["owner seen  2026-01-01T11:58:00Z (2m ago)", "owner gone  2026-01-01T11:59:20Z (40s ago)"];
         assert_eq!(once[1..], lines);
+    }
+
+    #[test]
+    fn what_has_no_owner_waits_for_its_reader() {
+        let may_stay = |kind: &str| {
+            let mut details = details(None, None);
+            kind.clone_into(&mut details.resource.owner.kind);
+            text(&details).lines().find(|line| line.starts_with("may stay")).map(str::to_owned)
+        };
+        assert_eq!(may_stay("Pod").as_deref(), Some("may stay    30m unused"));
+        assert_eq!(may_stay("none").as_deref(), Some("may stay    30m after a read to its end"));
     }
 
     #[test]

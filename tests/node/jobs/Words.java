@@ -11,6 +11,7 @@ import org.apache.spark.api.java.JavaSparkContext;
 
 /**
  * Says what the driver and the executors see: a class of another jar, a file, an archive. The only argument is the exit code.
+ * With the setting spark.jobs.executors, it waits for so many executors when all tasks have run, and runs them again.
  * With the setting spark.jobs.staged, a folder, executors also say what they read there themselves, and how they serialize.
  */
 public final class Words {
@@ -22,8 +23,11 @@ public final class Words {
         try (JavaSparkContext context = new JavaSparkContext(new SparkConf())) {
             System.out.println("seen by " + report(0));
             List<Integer> numbers = IntStream.rangeClosed(1, TASKS).boxed().toList();
-            for (String line : context.parallelize(numbers, TASKS).map(Words::report).collect()) {
-                System.out.println("seen by " + line);
+            runTasks(context, numbers);
+            int executors = context.getConf().getInt("spark.jobs.executors", 0);
+            if (executors > 0) {
+                waitForExecutors(context, executors);
+                runTasks(context, numbers);
             }
             String staged = context.getConf().get("spark.jobs.staged", "");
             if (!staged.isEmpty()) {
@@ -33,6 +37,23 @@ public final class Words {
             }
         }
         System.exit(Integer.parseInt(arguments[0]));
+    }
+
+    private static void runTasks(JavaSparkContext context, List<Integer> numbers) {
+        for (String line : context.parallelize(numbers, TASKS).map(Words::report).collect()) {
+            System.out.println("seen by " + line);
+        }
+    }
+
+    private static void waitForExecutors(JavaSparkContext context, int executors) throws Exception {
+        long end = System.nanoTime() + 60_000_000_000L;
+        // The driver counts as one.
+        while (context.sc().statusTracker().getExecutorInfos().length <= executors) {
+            if (System.nanoTime() > end) {
+                throw new IllegalStateException("there are not " + executors + " executors");
+            }
+            Thread.sleep(50);
+        }
     }
 
     private static String report(int number) throws Exception {

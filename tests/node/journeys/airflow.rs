@@ -91,8 +91,7 @@ fn tasks() {
     );
     for Task { namespace, .. } in &TASKS {
         with_roles(namespace);
-        std::fs::rename(home().join("submitter.kubeconfig"), home().join(namespace).join("kubeconfig"))
-            .unwrap();
+        as_worker(namespace);
     }
     side_by_side(&TASKS, |task| task.namespace, Task::ends);
 }
@@ -135,9 +134,6 @@ impl Task {
         let more: serde_json::Value = serde_json::from_str(self.more).unwrap();
         operator.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         std::fs::write(folder.join("operator.json"), operator.to_string()).unwrap();
-        let connection = block("docs/airflow.md", "The connection", "export AIRFLOW_CONN_SPARK_K8S=")
-            .replace("APISERVER", NODE_ADDRESS)
-            .replace("\"spark\"}}", &format!("\"{}\"}}}}", self.namespace));
         let meanwhile = match self.then {
             "" => String::new(),
             then => format!(
@@ -149,12 +145,9 @@ impl Task {
         run(
             At::Laptop,
             &format!(
-                "export PATH=$PWD/links:$PATH TASK=$PWD/{TASK}
-                 cd {namespace}
-                 export HOME=$PWD AIRFLOW_HOME=$PWD/airflow KUBECONFIG=$PWD/kubeconfig
-                 export AIRFLOW__KUBERNETES_EXECUTOR__IN_CLUSTER=False AIRFLOW__KUBERNETES_EXECUTOR__CONFIG_FILE=$KUBECONFIG
-                 {connection}
-                 {python} $TASK \"$(cat operator.json)\" >told 2>&1 & task=$!
+                "export PATH=$PWD/links:$PATH
+                 {worker}
+                 $RUN \"$(cat operator.json)\" >told 2>&1 & task=$!
                  kubectl() {{ command kubectl --kubeconfig ../../admin.kubeconfig -n {namespace} \"$@\"; }}
                  {{
                      :
@@ -164,8 +157,28 @@ impl Task {
                  cat told
                  exit $code",
                 namespace = self.namespace,
-                python = path(AIRFLOW).join("bin/python").display(),
+                worker = worker(self.namespace),
             ),
         )
     }
+}
+
+/// The environment of a worker, in the folder of a namespace. `$RUN` runs the task that its argument describes.
+pub fn worker(namespace: &str) -> String {
+    let connection = block("docs/airflow.md", "The connection", "export AIRFLOW_CONN_SPARK_K8S=")
+        .replace("APISERVER", NODE_ADDRESS)
+        .replace("\"spark\"}}", &format!("\"{namespace}\"}}}}"));
+    format!(
+        "RUN=\"{python} $PWD/{TASK}\"
+         cd {namespace}
+         export HOME=$PWD AIRFLOW_HOME=$PWD/airflow KUBECONFIG=$PWD/kubeconfig
+         export AIRFLOW__KUBERNETES_EXECUTOR__IN_CLUSTER=False AIRFLOW__KUBERNETES_EXECUTOR__CONFIG_FILE=$KUBECONFIG
+         {connection}",
+        python = path(AIRFLOW).join("bin/python").display(),
+    )
+}
+
+/// The account of the submitter, which is made with its namespace, becomes the worker's.
+pub fn as_worker(namespace: &str) {
+    std::fs::rename(home().join("submitter.kubeconfig"), home().join(namespace).join("kubeconfig")).unwrap();
 }

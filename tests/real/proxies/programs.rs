@@ -112,6 +112,34 @@ http://LISTEN {
     },
 ];
 
+/// `CERT` and `KEY` stand for files, `LOCATION` for what a page has.
+pub const NGINX_WITH_TLS: Kind = Kind {
+    name: "nginx with TLS",
+    program: "nginx",
+    arguments: &["-c", "FILE"],
+    configuration: "\
+daemon off;
+user root;
+pid FOLDER/pid;
+error_log stderr;
+events {}
+http {
+    access_log off;
+    client_body_temp_path FOLDER/body;
+    proxy_temp_path FOLDER/proxy;
+    fastcgi_temp_path FOLDER/fastcgi;
+    uwsgi_temp_path FOLDER/uwsgi;
+    scgi_temp_path FOLDER/scgi;
+    server {
+        listen LISTEN ssl;
+        ssl_certificate CERT;
+        ssl_certificate_key KEY;
+        LOCATION
+    }
+}
+",
+};
+
 /// A forward proxy, which leads to one name and to the server's port alone.
 pub const SQUID: Kind = Kind {
     name: "squid",
@@ -147,11 +175,15 @@ pub struct Proxy {
 impl Proxy {
     /// Starts it in front of a server, and waits until it listens.
     pub fn start(kind: &Kind, server: SocketAddr) -> Self {
+        Self::start_with(kind, server, |configuration| configuration)
+    }
+
+    /// The same with a change of its configuration.
+    pub fn start_with(kind: &Kind, server: SocketAddr, change: impl FnOnce(String) -> String) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let port = ReservedPort::new();
         let path = folder.path().to_str().unwrap();
-        let configuration = kind
-            .configuration
+        let configuration = change(kind.configuration.to_owned())
             .replace("LISTEN", &port.address().to_string())
             .replace("SERVER", &server.to_string())
             .replace("PORT", &server.port().to_string())
