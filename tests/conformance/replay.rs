@@ -42,6 +42,7 @@ fn allowed() -> &'static [Allowed] {
     ALLOWED.get_or_init(|| differences::read(DIFFERENCES))
 }
 
+// Invariant: a submission sends what spark-submit sends: one trial for each set of `tests/conformance`.
 fn is_conformant(version: &str, set: &Set) {
     let kept = Recording::read(version, &set.name).unwrap_or_else(|| panic!("there is no recording"));
     let (run, outcome) = submit(version, set, &set.call());

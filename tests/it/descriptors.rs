@@ -59,6 +59,8 @@ fn open_files(server: &Cloakroom) -> usize {
 /// More than the buffers of both sides of a connection hold.
 const LARGE: usize = 24 << 20;
 
+// Invariant: open connections leave requests the file descriptors that they need; with too few descriptors the server
+// does not start.
 #[tokio::test]
 async fn with_1024_descriptors_and_495_slow_readers_others_are_served() {
     let folder = tempfile::tempdir().unwrap();

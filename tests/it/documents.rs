@@ -1,16 +1,18 @@
-//! What the documents say is what the program does: codes, flags, tests and links that they name exist.
+//! What the documents say is what the program does: codes, flags and links that they name exist.
 
 mod archive;
 mod blocks;
 mod exit_codes;
+mod invariants;
 mod keys;
 mod markdown;
 mod metrics;
 mod pictures;
 mod private_files;
 mod sizes;
+mod words;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -20,9 +22,6 @@ use cloakroom_testing::process;
 use markdown::Page;
 
 const COMMANDS: [&str; 8] = ["serve", "stage", "fetch", "submit", "ls", "show", "rm", "clean"];
-
-/// Where tests are named, the last column of a table says this.
-const HELD_BY: &str = "held by";
 
 /// Names in the environment that tests, benchmarks and builds read, and the program does not.
 const OF_OTHERS: [&str; 5] =
@@ -34,6 +33,7 @@ const SPARK_SUBMIT: &str = "CLOAKROOM_SPARK_SUBMIT";
 /// What a cell says where a flag has no environment name or no default.
 const NOTHING: &str = "–";
 
+// Invariant: the error codes, flags, metrics, sizes and links of the pages are those of the program.
 #[test]
 fn every_error_code_is_in_the_api_page_with_its_status() {
     let known: BTreeMap<_, _> =
@@ -85,14 +85,6 @@ fn every_page_wraps_its_prose_at_120_columns() {
             .map(|(number, line)| page.complain(format!("line {number} is too long: {line}")))
             .collect();
         assert_nothing(&complaints);
-    }
-}
-
-#[test]
-fn every_test_that_a_page_names_as_proof_exists() {
-    let known = functions();
-    for path in ["docs/architecture.md", "docs/security.md"] {
-        assert_nothing(&about_tests(&page(path), &known));
     }
 }
 
@@ -202,8 +194,6 @@ fn planted_mistakes_in_documents_are_found() {
         about_unknown_names(&planted("`--a 1`, `--nope`, `tar --x`, CLOAKROOM_NOPE"), &known).len(),
         2
     );
-    let tests = planted("| what | held by |\n|---|---|\n| a | `present` |\n| b | `absent` |\n| c | |\n");
-    assert_eq!(about_tests(&tests, &BTreeSet::from(["present".to_owned()])).len(), 2);
     let links =
         planted("# One `a`: b\n[ok](#one-a-b) [no](#two) [no](nope.md) [ok](../README.md) `[code](x.md)`\n");
     assert_eq!(about_links(&links).len(), 2);
@@ -280,20 +270,6 @@ fn about_unknown_names(page: &Page, known: &BTreeMap<String, Flag>) -> Vec<Strin
         !OF_OTHERS.iter().any(|prefix| name.starts_with(prefix)) && !known.contains_key(*name)
     });
     complaints.extend(unknown.map(|name| page.complain(format!("nothing reads {name}"))));
-    complaints
-}
-
-fn about_tests(page: &Page, known: &BTreeSet<String>) -> Vec<String> {
-    let mut complaints = Vec::new();
-    for row in page.rows_of_tables_ending_in(HELD_BY) {
-        let held_by = row.last().map(String::as_str).unwrap_or_default();
-        let names: Vec<_> = held_by.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
-        if names.is_empty() {
-            complaints.push(page.complain(format!("no test holds “{}”", row[0])));
-        }
-        let unknown = names.iter().filter(|name| !known.contains(**name));
-        complaints.extend(unknown.map(|name| page.complain(format!("there is no test {name}"))));
-    }
     complaints
 }
 
@@ -415,27 +391,6 @@ fn all_flags() -> BTreeMap<String, Flag> {
     let help = String::from_utf8(process::run(&["submit", "--help"]).stdout).unwrap();
     flags.extend(help.contains(SPARK_SUBMIT).then(|| (SPARK_SUBMIT.to_owned(), nothing)));
     flags
-}
-
-/// The names of all functions in the tree, and of the tests that are registered by name.
-fn functions() -> BTreeSet<String> {
-    let mut names = BTreeSet::new();
-    for folder in ["src", "crates", "tests"] {
-        for path in files_below(&repository().join(folder), "rs") {
-            let text = std::fs::read_to_string(path).unwrap();
-            for introduction in ["fn ", "trial(\"", "Journey(\""] {
-                let after = text.split(introduction).skip(1);
-                let name = |rest: &str| {
-                    rest.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
-                        .next()
-                        .unwrap_or_default()
-                        .to_owned()
-                };
-                names.extend(after.map(name));
-            }
-        }
-    }
-    names
 }
 
 fn repository() -> &'static Path {

@@ -134,6 +134,7 @@ fn commit(calls: &[Call], after: usize) -> usize {
     first(calls, written.begin, "synced the write-ahead log", |call| call.syncs(wal)).end
 }
 
+// Invariant: an upload is acknowledged after it is synced, renamed and committed, in this order.
 #[tokio::test]
 async fn an_upload_is_synced_renamed_and_committed_before_it_is_acknowledged() {
     let Some(strace) = strace() else { return };
@@ -166,6 +167,7 @@ async fn an_upload_is_synced_renamed_and_committed_before_it_is_acknowledged() {
     assert!(committed < answered.begin, "the 201 was sent before the commit was durable");
 }
 
+// Invariant: a deletion is committed before the bytes are removed, and is finished or never happened.
 #[tokio::test]
 async fn a_deletion_is_committed_before_the_bytes_go_and_before_it_is_answered() {
     let Some(strace) = strace() else { return };

@@ -102,6 +102,8 @@ fn an_absent_server_is_waited_for_before_and_after_it_names_the_image() {
     assert_eq!(stager.bundles(), 2, "{said}");
 }
 
+// Invariant: a stock spark-submit, and the Spark operator's, find what was staged for them; a failure on the way
+// leaves nothing.
 #[test]
 fn the_template_brings_the_init_container_and_the_files_owner_label() {
     let stager = Stager::new();

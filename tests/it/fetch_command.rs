@@ -150,6 +150,7 @@ async fn a_terminal_shows_how_far_a_fetch_is_and_nothing_of_it_afterwards() {
     assert!(!seen.contains("B/s"), "a bar is left: {seen}");
 }
 
+// Invariant: fetch places what the ticket describes, or nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_ticket_is_held_against_what_the_server_has() {
     let bundle = tgz(&[("app.jar", b"app")]);

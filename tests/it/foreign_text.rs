@@ -62,6 +62,7 @@ fn echo(request: &Request) -> String {
     format!("{NASTY} {} {}", request.target, request.header("authorization").unwrap_or_default())
 }
 
+// Invariant: text of servers, proxies and bundles is shown without secrets and without terminal control characters.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_proxys_echo_shows_no_ticket_and_no_terminal_commands_anywhere() {
     let plain = Scripted::start(|_, request| {

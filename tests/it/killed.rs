@@ -71,6 +71,7 @@ async fn assert_rows_are_files(data_dir: &Path, least: usize) {
     ledger.close().await;
 }
 
+// Invariant: acknowledged uploads survive `kill -9`, and nothing else is left.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_acknowledged_upload_survives_kill_9_and_nothing_else_is_left() {
     let folder = tempfile::tempdir().unwrap();

@@ -188,6 +188,7 @@ fn no_modules_of_the_plan_import_each_other_in_a_circle() {
     assert!(circle.is_empty(), "in a circle: {}", circle.join(", "));
 }
 
+// Invariant: the plan depends only on the request, the facts and the drawn values.
 #[test]
 fn the_plan_reads_no_file_no_network_no_clock_and_draws_nothing() {
     let found = purity::violations(&as_one_crate(&sources()));
@@ -218,6 +219,7 @@ fn in_code(text: &str) -> BTreeSet<String> {
     text.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
+// Invariant: a crate uses only its dependencies, and docs/architecture.md names the same ones.
 #[test]
 fn the_page_says_of_each_crate_which_others_it_uses() {
     let page = std::fs::read_to_string(project().join("docs/architecture.md")).unwrap();

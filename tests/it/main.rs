@@ -32,6 +32,7 @@ mod memory;
 mod moved_data;
 mod operations;
 mod proxy;
+mod ratchet;
 mod refused_data;
 mod replaced;
 mod replacement;

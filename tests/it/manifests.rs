@@ -203,6 +203,7 @@ fn no_alert_is_about_the_share_of_one_namespace() {
     assert_eq!(looked_at, 3);
 }
 
+// Invariant: an alert comes before every refusal that concerns all.
 #[test]
 fn an_alert_comes_before_every_refusal_that_concerns_all() {
     let alerts = alerts();

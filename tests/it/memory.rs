@@ -34,6 +34,7 @@ async fn assert_costs_little(begin: &str, piece: &str, times: usize, end: &str, 
     assert!(highest <= before + MOST_MIB, "{before} MiB before the upload, {highest} MiB at the highest");
 }
 
+// Invariant: the memory of an upload has a bound, however it is cut into pieces.
 #[tokio::test]
 async fn an_upload_in_chunks_of_one_byte_takes_no_more_memory_than_others() {
     let begin = upload_head("Transfer-Encoding: chunked\r\n");

@@ -73,6 +73,7 @@ fn assert_ended_because(mut server: Cloakroom, path: &Path) {
     assert!(!said.contains("panicked"), "{said}");
 }
 
+// Invariant: a folder that took the place of the data directory is left alone, and nothing more is acknowledged.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_whose_folder_was_replaced_ends_and_leaves_the_new_one_alone() {
     for is_moved in [true, false] {
@@ -100,6 +101,7 @@ async fn a_server_whose_folder_was_replaced_ends_and_leaves_the_new_one_alone() 
     }
 }
 
+// Invariant: a removed log of the ledger costs nothing that was acknowledged.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn acknowledged_uploads_are_there_after_the_ledgers_log_was_removed() {
     let world = World::new();

@@ -34,6 +34,8 @@ async fn closed_ledger() -> (TempDir, PathBuf) {
     (folder, path)
 }
 
+// Invariant: a file that is no ledger of this version is refused by name and stays as it is, in a bucket's copies
+// too.
 #[tokio::test]
 async fn a_ledger_of_a_newer_version_is_refused_and_left_as_it_is() {
     let (folder, path) = closed_ledger().await;
@@ -114,6 +116,7 @@ async fn a_ledger_whose_first_start_was_interrupted_is_begun_again() {
     }
 }
 
+// Invariant: a damaged or newer ledger is refused, never replaced.
 #[tokio::test]
 async fn a_corrupted_ledger_is_refused_and_not_replaced_by_an_empty_one() {
     for (at, what) in [(0, "its header"), (4096, "a page")] {

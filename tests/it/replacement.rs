@@ -71,6 +71,8 @@ fn ticket(answer: &Answer) -> Ticket {
     serde_json::from_slice(&answer.body).unwrap()
 }
 
+// Invariant: a new server serves everything that its predecessor acknowledged; a server answers from the bind of its
+// sockets to its exit.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_new_server_waits_for_the_old_one_and_serves_all_it_acknowledged() {
     let folder = tempfile::tempdir().unwrap();

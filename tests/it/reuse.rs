@@ -90,6 +90,8 @@ fn all() -> Vec<String> {
     (0..JARS).map(jar).chain(["app.csv".to_owned()]).collect()
 }
 
+// Invariant: a bundle that is put together of parts is that of a whole upload, or nothing of it is kept; its source
+// stays readable meanwhile.
 #[test]
 fn only_what_changed_travels_and_the_bundle_is_that_of_a_whole_upload() {
     const HEADERS: usize = 80_000;

@@ -61,6 +61,7 @@ async fn signals_without_a_meaning_do_not_end_the_server() {
     assert!(server.wait().success());
 }
 
+// Invariant: a data directory belongs to one process until it ends, because the folder itself is locked.
 #[test]
 fn a_data_directory_is_in_use_until_its_server_ends() {
     let folder = tempfile::tempdir().unwrap();

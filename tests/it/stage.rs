@@ -75,6 +75,7 @@ fn ticket_for(body: &[u8]) -> Answer {
     ticket(body.len() as u64, &sha256)
 }
 
+// Invariant: an id in a ticket is checked before it becomes a path.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_ticket_whose_id_would_lead_to_another_path_is_refused() {
     let stager = Stager::with_file(100);
@@ -262,6 +263,7 @@ async fn something_that_is_no_cloakroom_server_is_recognised() {
     assert!(stderr(&output).contains("this is not a cloakroom server"), "{}", stderr(&output));
 }
 
+// Invariant: a token and a ticket are sent only to the server that they are for.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_is_only_sent_where_nobody_can_read_it() {
     let stager = Stager::with_file(1000);

@@ -134,6 +134,7 @@ fn kyuubi_finds_one_line_that_says_why_an_application_failed() {
     assert_eq!(kyuubis_reason(&stderr(&Submitter::new().runs_to(0, &[JAR]))), None);
 }
 
+// Invariant: the exit code of `submit` is the application's.
 #[test]
 fn a_submission_is_waited_for_and_its_exit_code_is_the_applications() {
     let submitter = Submitter::new();
@@ -321,6 +322,7 @@ fn a_driver_is_looked_at_and_killed_by_its_submission_id() {
     assert!(submitter.driver().is_none());
 }
 
+// Invariant: mistakes are reported before anything is created.
 #[test]
 fn what_is_wrong_is_said_once_and_nothing_is_created() {
     let submitter = Submitter::new();
@@ -354,14 +356,14 @@ fn what_is_wrong_is_said_once_and_nothing_is_created() {
 }
 
 #[test]
-fn the_readme_and_its_picture_show_a_refusal_as_it_is() {
+fn the_page_to_try_and_its_picture_show_a_refusal_as_it_is() {
     let submitter = Submitter::new();
     let said =
         stderr(&submitter.submit(&["--driver-memory", "lots", "local:///opt/app.py"]).output().unwrap());
     let why = said.lines().nth(1).unwrap();
-    let [readme, picture] =
-        ["README.md", "docs/pictures/terminal.svg"].map(|path| std::fs::read_to_string(path).unwrap());
-    assert!(readme.contains(&format!("\n    {why}\n")), "{why}");
+    let [page, picture] =
+        ["docs/try.md", "docs/pictures/terminal.svg"].map(|path| std::fs::read_to_string(path).unwrap());
+    assert!(page.contains(&format!("\n    {why}\n")), "{why}");
     let lines = picture.lines().filter_map(|line| line.strip_suffix("</text>")?.split_once('>'));
     let shown: String = lines.map(|(_, text)| text).collect();
     assert!(shown.ends_with(why), "{why}");

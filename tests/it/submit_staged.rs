@@ -125,6 +125,7 @@ fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
+// Invariant: staged files reach the pod through the created objects, and real Spark finds them.
 #[test]
 fn everything_reaches_the_pod_by_the_very_objects_that_were_made() {
     let submitter = Submitter::new();
@@ -178,6 +179,7 @@ fn a_second_submission_sends_only_what_changed() {
     assert!(!said("third", &no_reuse).contains("travel"));
 }
 
+// Invariant: tickets, and addresses that may be secrets, are in a Secret and nowhere else.
 #[test]
 fn secrets_of_tickets_are_in_the_secret_and_nowhere_else() {
     let submitter = Submitter::new();

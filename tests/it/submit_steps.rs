@@ -154,6 +154,7 @@ fn a_question_about_the_drivers_account_that_goes_wrong_does_no_harm() {
     }
 }
 
+// Invariant: if any request of a submission fails, in any way, nothing stays but what a message names.
 #[test]
 fn a_request_that_is_refused_leaves_nothing_behind() {
     for code in [403, 507] {

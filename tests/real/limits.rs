@@ -43,6 +43,7 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
+// Invariant: at its limits the server starts, serves and sweeps within the memory of the manifests.
 /// 100,000 resources, with the two that are staged, whose owners fill their memory, and 200,000 tombstones.
 fn a_ledger_at_the_limits_comes_up_in_the_memory_of_the_manifests() {
     check(&Filled { tombstones: 200_000, ..FULL });

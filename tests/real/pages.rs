@@ -18,7 +18,6 @@ grep INFO said";
 
 /// What the reader of a page has before its first command.
 const READERS: [(&str, &str); 8] = [
-    ("README.md", ":"),
     ("docs/airflow.md", ":"),
     ("docs/api.md", "serve; head -c 300000 /dev/urandom >deps.tgz"),
     (
@@ -41,6 +40,7 @@ const READERS: [(&str, &str); 8] = [
          cloakroom stage -q -n etl -l app=scratch 2500002.gz",
     ),
     ("docs/submit.md", ":"),
+    ("docs/try.md", ":"),
 ];
 
 pub fn trials() -> Vec<Trial> {

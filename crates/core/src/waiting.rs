@@ -101,6 +101,7 @@ impl<K: Clone + Eq + Hash, T> WaitingRoom<K, T> {
 mod tests {
     use super::*;
 
+    // Invariant: a client with many requests makes others wait for one of them, not for all.
     #[test]
     fn clients_take_turns_however_many_each_has() {
         let mut room = WaitingRoom::new(10);

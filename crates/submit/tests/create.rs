@@ -133,6 +133,7 @@ async fn webhooks_that_know_no_dry_run_do_not_stand_in_the_way() {
     );
 }
 
+// Invariant: bundles of a submission that fails or is stopped are released.
 /// Where a step is refused for good, everything before it goes, and nothing else is touched.
 #[tokio::test]
 async fn a_failure_after_each_step_leaves_nothing_behind() {

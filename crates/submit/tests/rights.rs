@@ -46,6 +46,7 @@ fn id(name: &str) -> SubmissionId {
     SubmissionId::parse(name, SPARK).unwrap()
 }
 
+// Invariant: the submitter's role has exactly the rights that submitting needs.
 #[tokio::test]
 async fn the_role_of_the_submitter_is_exactly_what_it_asks_for() {
     let (server, submitter, planned) = start();

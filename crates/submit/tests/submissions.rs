@@ -64,6 +64,7 @@ pub async fn what_is_made_belongs_to_the_driver_pod(cluster: &dyn Cluster) {
     until_gone(&admin, CONFIG_MAP, namespace, CONFIG_MAP_NAME).await;
 }
 
+// Invariant: a submission that fails, at any step, leaves nothing behind and never touches another pod.
 /// The last object is of a kind that the cluster does not have.
 pub async fn a_submission_that_fails_leaves_only_what_was_there_before(cluster: &dyn Cluster) {
     let namespace = "submission-undone";

@@ -55,6 +55,7 @@ fn documented(path: &str, heading: &str) -> BTreeSet<i32> {
         .collect()
 }
 
+// Invariant: bad arguments end with exit code 2, and each page's table of exit codes is correct.
 #[test]
 fn the_tables_of_exit_codes_are_what_the_program_ends_with() {
     let (command_line, closed) = (CommandLine::new(), format!("http://127.0.0.1:{}", closed_port()));

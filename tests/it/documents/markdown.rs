@@ -58,16 +58,6 @@ impl Page {
         table.unwrap_or_else(|| panic!("{}", missing())).iter().skip(2).map(|line| cells(line)).collect()
     }
 
-    /// The rows of every table whose last column is called so; there must be one.
-    pub fn rows_of_tables_ending_in(&self, column: &str) -> Vec<Row> {
-        let lines = self.prose();
-        let tables = lines.split(|line| !line.starts_with('|')).filter(|table| table.len() > 2);
-        let wanted = tables.filter(|table| cells(table[0]).last().is_some_and(|name| name == column));
-        let rows: Vec<_> = wanted.flat_map(|table| table[2..].iter().map(|line| cells(line))).collect();
-        assert!(!rows.is_empty(), "{}", self.complain(format!("there is no table with “{column}”")));
-        rows
-    }
-
     /// The lines of prose that are longer than so many characters, each with its number. Tables, blocks and badges
     /// cannot be wrapped.
     pub fn lines_longer_than(&self, width: usize) -> Vec<(usize, &str)> {

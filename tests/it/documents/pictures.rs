@@ -6,6 +6,9 @@ use std::path::Path;
 
 use cloakroom_testing::documentation::{block, page};
 
+/// The page whose session is shown.
+const PAGE: &str = "docs/try.md";
+
 /// A session is shown on a terminal of this width.
 const COLUMNS: usize = 100;
 
@@ -21,12 +24,12 @@ const BARS_BEGIN: usize = 290;
 const BESIDE_BARS: usize = 32;
 
 #[test]
-fn the_terminal_shows_blocks_of_the_readme() {
+fn the_terminal_shows_blocks_of_the_page_to_try() {
     let blocks = [
-        block("README.md", "Try it", "$ echo hello"),
-        block("README.md", "Try it", "$ cloakroom fetch"),
+        block(PAGE, "Stage and fetch", "$ echo hello"),
+        block(PAGE, "Stage and fetch", "$ cloakroom fetch"),
         block(
-            "README.md",
+            PAGE,
             "Submit",
             "$ cloakroom submit --master k8s://https://APISERVER:6443 --deploy-mode cluster --driver-memory",
         ),
@@ -35,8 +38,8 @@ fn the_terminal_shows_blocks_of_the_readme() {
 }
 
 #[test]
-fn the_bars_are_those_of_the_readmes_first_table() {
-    let text = page("README.md");
+fn the_bars_are_those_of_the_first_table_of_the_benchmarks() {
+    let text = page("docs/benchmarks.md");
     let rows = text.lines().skip_while(|line| !line.starts_with("| on one machine")).skip(2);
     let rows: Vec<Row> = rows.take_while(|line| line.starts_with('|')).filter_map(Row::read).collect();
     assert!(rows.len() >= 3, "the table has figures: {rows:?}");
@@ -54,7 +57,7 @@ fn is_made_of(name: &str, made: &str) {
         let there = std::fs::read_to_string(&path).unwrap_or_default();
         assert!(
             made == there,
-            "{} is not made of the README as it is: CLOAKROOM_TEST_WRITE_DOCS=1 cargo test --test it documents::pictures",
+            "{} is not made of its page as it is: CLOAKROOM_TEST_WRITE_DOCS=1 cargo test --test it documents::pictures",
             path.display()
         );
     }

@@ -81,6 +81,8 @@ fn kinds(documents: &[Value]) -> Vec<String> {
     documents.iter().map(|document| text(&document["kind"])).collect()
 }
 
+// Invariant: the file of a SparkApplication keeps its fields; if staging would have to change one, it is refused with
+// the field's name.
 #[test]
 fn the_application_keeps_its_fields_and_gets_what_was_staged() {
     let stager = Stager::with_application();

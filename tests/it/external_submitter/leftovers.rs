@@ -94,6 +94,7 @@ fn what_an_earlier_run_left_goes_once_the_server_has_deleted_its_files() {
     assert!(!stager.told(&["app.jar"]).contains(REMOVED));
 }
 
+// Invariant: `stage --for` removes objects of earlier runs only if their files are certainly gone.
 #[test]
 fn what_is_not_certainly_gone_and_certainly_its_own_stays() {
     let stager = Stager::new();

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::source::{code_without_tests, modules, tokens};
-use super::{is_of_tests, project, sources};
+use super::{is_of_tests, sources};
+use crate::ratchet;
 
 /// By how much a crate may be smaller than its number.
 const SLACK: usize = 50;
@@ -22,20 +23,7 @@ fn no_crate_has_more_code_than_its_number() {
             code_without_tests(&tokens(&source.text)).iter().map(|token| token.line).collect();
         *counted.entry(source.of.join("src").display().to_string()).or_default() += lines.len();
     }
-    let text = std::fs::read_to_string(project().join(NUMBERS)).unwrap();
-    let numbers: BTreeMap<String, usize> = text
-        .lines()
-        .map(|line| line.split_once('\t').unwrap())
-        .map(|(name, number)| (name.to_owned(), number.parse().unwrap()))
-        .collect();
-    let is_right = counted
-        .iter()
-        .all(|(name, lines)| numbers.get(name).is_some_and(|most| lines <= most && lines + SLACK >= *most));
-    let table: String = counted.iter().map(|(name, lines)| format!("{name}\t{lines}\n")).collect();
-    assert!(
-        is_right && counted.len() == numbers.len(),
-        "{NUMBERS}: raise a number only with a reason:\n{table}"
-    );
+    ratchet::holds(NUMBERS, &counted, SLACK);
 }
 
 #[test]

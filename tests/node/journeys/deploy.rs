@@ -9,6 +9,7 @@ use crate::cluster::{NODE_ADDRESS, cluster};
 use crate::shell::{At, laptop, run, until};
 use crate::{example, world};
 
+// Invariant: the commands of the pages work on a real node, from another network, with the shipped roles.
 pub const JOURNEYS: &[Journey] = &[Journey("the_readmes_deploy_works_word_for_word", readme)];
 
 /// After the journeys of [`super::reach`].
@@ -20,7 +21,7 @@ pub const SERVER: &str = "https://10.99.0.1:31000";
 /// How long used resources are kept after their owner has gone; in [`server`].
 pub const GRACE_SECONDS: u64 = 10;
 
-/// What the README's chapter said, command by command.
+/// What the README's chapters said, command by command.
 pub fn deployed() -> &'static str {
     static SAID: OnceLock<String> = OnceLock::new();
     SAID.get_or_init(|| {
@@ -51,9 +52,10 @@ fn reached_at_a_node() -> &'static str {
     })
 }
 
-/// The commands of the README's chapter, in their order.
+/// The commands of the README's chapters, in their order.
 pub fn commands() -> Vec<String> {
-    let deploy = blocks("README.md").into_iter().filter(|block| block.is_in("Deploy"));
+    let deploy =
+        blocks("README.md").into_iter().filter(|block| block.is_in("Deploy") || block.is_in("Submit"));
     deploy.flat_map(|block| block.commands()).map(|shown| shown.command).collect()
 }
 

@@ -24,7 +24,7 @@ use case::Case;
 pub const JOURNEYS: &[Journey] = &[
     Journey("each_failure_before_the_pod_is_shown_by_the_page_and_leaves_nothing", before_the_pod),
     Journey("each_failure_of_a_pod_is_shown_by_the_page_and_goes_with_the_pod", of_pods),
-    Journey("readmes_submission_says_why_it_failed_and_ends_with_its_code", readme),
+    Journey("the_first_submission_says_why_it_failed_and_ends_with_its_code", of_the_page_to_try),
     Journey("a_volume_of_root_is_told", volume_of_root),
     Journey("those_who_may_run_pods_may_stage_by_the_clusters_word", upload_auth),
 ];
@@ -101,13 +101,13 @@ fn of_pods() {
 }
 
 /// As a reader types it, beside the API server.
-fn readme() {
+fn of_the_page_to_try() {
     server();
     let mut terminal = Terminal::open(&["--mount"], &dist::binary());
     let kubeconfig = world::folder().join("admin.kubeconfig");
     terminal.prepare(&format!("export KUBECONFIG={}", kubeconfig.display()));
     terminal.replace("APISERVER", NODE_ADDRESS);
-    let submit = blocks("README.md").into_iter().filter(|block| block.is_in("Submit"));
+    let submit = blocks("docs/try.md").into_iter().filter(|block| block.is_in("Submit"));
     submit.for_each(|block| terminal.type_block(&block));
 }
 

@@ -24,6 +24,7 @@ pub const JOURNEYS: &[Journey] = &[
     Journey("a_python_job_of_the_laptop_runs_on_spark_4_3", || submitted(VERSIONS[0], Job::Python)),
     Journey("a_java_job_of_the_laptop_runs_on_spark_3_5", || submitted(VERSIONS[1], Job::Java)),
     Journey("a_python_job_of_the_laptop_runs_on_spark_3_5", || submitted(VERSIONS[1], Job::Python)),
+    // Invariant: executors get them too if that is configured, also over TLS.
     Journey("executors_open_what_was_staged_themselves_on_spark_3_5", || executors(VERSIONS[1], "")),
     Journey("executors_open_what_was_staged_themselves_beside_a_sidecar", beside_a_sidecar),
 ];

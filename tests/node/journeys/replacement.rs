@@ -13,6 +13,7 @@ use crate::images::VERSIONS;
 use crate::shell::{At, Background, laptop, run, start, until};
 
 pub const JOURNEYS: &[Journey] = &[
+    // Invariant: a rollout with transfers in flight fails no client.
     Journey("twenty_rollouts_with_transfers_in_flight_fail_no_client", twenty_rollouts),
     Journey("a_deleted_pod_is_followed_by_one_that_waits_for_the_volume", || deleted("")),
     Journey("a_killed_pod_breaks_transfers_and_fails_no_client", || deleted("--grace-period=0 --force")),

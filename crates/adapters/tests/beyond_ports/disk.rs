@@ -87,6 +87,7 @@ fn file_of(folder: &Path, key: BlobKey) -> PathBuf {
     folder.join("bundles").join(key.resource().shard()).join(key.to_string())
 }
 
+// Invariant: a call to the disk that does not return holds up no other one.
 #[tokio::test]
 async fn a_pipe_or_a_link_in_the_place_of_a_blob_is_an_error_at_once() {
     let (store, folder) = the_disk();

@@ -59,6 +59,8 @@ async fn refused_at(write: usize, turn: Turn) -> String {
     chain(&at_write(write, turn).await.store().probe().await.unwrap_err())
 }
 
+// Invariant: a store that ignores a condition, or has none, is refused before the start; one that takes ETags in
+// Ceph's form is used in it.
 async fn a_store_that_ignores_a_condition_is_refused() {
     // With the header that an answer to a write must have.
     let done = Turn::Answer(200, "text/plain\r\nETag: \"0\"", "");

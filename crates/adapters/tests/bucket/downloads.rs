@@ -78,6 +78,7 @@ async fn a_reader_that_pauses_reads_on() {
     assert!(read == bytes);
 }
 
+// Invariant: with a bucket, slow transfers of one client keep no other client waiting, and lose nothing.
 async fn slow_readers_of_one_client_keep_no_other_client_out() {
     let behind = Behind::start(|_| Turn::Pass).await;
     let (store, key, bytes) = (behind.store(), new_key(), noise(SIZE));

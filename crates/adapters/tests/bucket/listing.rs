@@ -26,6 +26,8 @@ pub fn trials() -> Vec<Trial> {
     all
 }
 
+// Invariant: objects of other programs among the bundles are left alone, whatever their names; a listing without end,
+// and a stamp that is absent for a moment, change nothing.
 /// The gateway before a folder cannot have such names.
 async fn objects_of_other_programs_are_left_alone() {
     logs::capture();

@@ -103,6 +103,7 @@ async fn explicit_credentials_win_over_the_service_account() {
     assert_eq!(of_certificate, None, "a client certificate is a credential of its own");
 }
 
+// Invariant: a credential for the API server never travels in clear text.
 #[tokio::test]
 async fn a_credential_never_travels_in_clear() {
     let folder = CredentialFolder::new();

@@ -171,6 +171,7 @@ async fn the_ca_of_the_kubeconfig_is_trusted_for_the_master() {
     version(&ApiServer::connect(&Access::Submission(Box::new(submission))).unwrap()).await.unwrap();
 }
 
+// Invariant: a token is sent only to a server that proves its identity, and is in no message.
 #[tokio::test]
 async fn a_token_goes_to_nobody_who_cannot_prove_who_it_is() {
     let folder = CredentialFolder::new();

@@ -61,6 +61,7 @@ mod tests {
         assert_eq!(ResourceId::parse(&id.to_string()), Ok(id));
     }
 
+    // Invariant: only a parsed id becomes a path.
     #[test]
     fn only_the_canonical_form_is_an_id() {
         for text in [

@@ -86,6 +86,7 @@ mod tests {
         assert!(!secret.hash().matches(&other));
     }
 
+    // Invariant: no debug output shows secrets or hashes.
     #[test]
     fn debug_output_shows_neither_secret_nor_hash() {
         let secret = ResourceSecret::from_text("hunter2");

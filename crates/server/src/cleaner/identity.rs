@@ -236,6 +236,7 @@ fn tell_state(state: &ClusterState, was_other: bool) {
 mod tests {
     use super::*;
 
+    // Invariant: another cluster behind the same address deletes nothing until an admin accepts it.
     #[test]
     fn each_answer_does_one_thing_to_what_is_known_of_the_cluster() {
         let uid = |uid: &str| ClusterIdentity::Uid(uid.to_owned());

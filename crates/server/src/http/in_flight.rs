@@ -159,6 +159,7 @@ mod tests {
     /// How many bytes the pipe between client and server holds. The rest of an answer stays in the server's buffer.
     const PIPE_BYTES: usize = 64;
 
+    // Invariant: a server that stops waits for transfers in flight to their last byte, and for nothing else.
     #[tokio::test]
     async fn a_transfer_is_in_flight_until_its_last_byte_has_gone_to_the_socket() {
         let in_flight = TaskTracker::new();

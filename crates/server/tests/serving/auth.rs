@@ -205,6 +205,7 @@ async fn a_file_that_cannot_be_used_any_more_leaves_the_tokens_as_they_were() {
     assert!(!guarded.accepts(OLD).await);
 }
 
+// Invariant: a hanging file system with token files does not delay requests.
 #[tokio::test]
 async fn a_file_that_cannot_be_read_to_its_end_keeps_no_request_waiting() {
     let guarded = guarded(OLD).await;

@@ -256,6 +256,7 @@ fn joined(store: Option<&Path>, ledger: Option<&Path>) -> TempDir {
     joined
 }
 
+// Invariant: bundles and a ledger that do not belong together are not used together.
 #[tokio::test]
 async fn a_ledger_and_a_store_of_two_installations_are_refused_with_both_ids() {
     let [one, other] = [TestApp::start().await, TestApp::start().await];

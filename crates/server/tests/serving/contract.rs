@@ -133,6 +133,8 @@ fn operations(document: &Value) -> Vec<(String, &Value)> {
     found
 }
 
+// Invariant: clients can be generated from the OpenAPI document: each operation has its id, bundles are bytes, errors
+// have their body.
 #[tokio::test]
 async fn every_operation_has_an_id_of_its_own() {
     let document = document(&TestApp::start().await).await;

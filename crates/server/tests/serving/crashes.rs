@@ -88,6 +88,7 @@ async fn assert_goes_on(app: &TestApp, acknowledged: &Ticket) {
     assert_downloads(app, &next, "the next one").await;
 }
 
+// Invariant: an upload that fails, at any step, leaves neither row nor bytes.
 #[tokio::test]
 async fn an_upload_that_fails_at_any_step_is_gone_after_a_sweep_or_a_restart() {
     // With `dies`, nothing cleans up after the failure, as if the process had ended there.
@@ -248,6 +249,7 @@ async fn small() -> TestApp {
     TestApp::start_on(directory, Arc::new(ManualClock::new()), options).await
 }
 
+// Invariant: room is counted correctly after lost answers.
 #[tokio::test]
 async fn the_room_is_counted_right_after_lost_answers() {
     for (step, taken) in [

@@ -115,6 +115,7 @@ async fn a_row_with_any_damage_stops_no_start_no_sweep_and_no_other_resource() {
     assert_eq!(app.download(&ticket).send().await.unwrap().status(), 200);
 }
 
+// Invariant: an admin can remove an unreadable row, and an unreadable tombstone is still a tombstone.
 #[tokio::test]
 async fn an_admin_can_remove_a_damaged_row_unless_the_table_refuses_the_change() {
     let (server, good, broken) = with_every_damage().await;
@@ -263,6 +264,8 @@ async fn a_damaged_tombstone_still_answers_gone_and_is_forgotten_like_others() {
     assert_eq!(app.rows().await, [].into());
 }
 
+// Invariant: whole bundles are kept as long as they may belong to a row whose id is damaged, unless an admin removes
+// them.
 #[tokio::test]
 async fn as_long_as_an_id_is_damaged_no_stray_goes_until_an_admin_says_so() {
     let app = TestApp::start().await;

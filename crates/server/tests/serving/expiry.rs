@@ -77,6 +77,7 @@ async fn what_was_used_stays_when_it_has_no_ttl() {
     use_once(&app, &ticket).await;
 }
 
+// Invariant: a request counts as a use only if it is answered with bytes of the bundle.
 #[tokio::test]
 async fn neither_a_head_nor_metadata_nor_a_refused_range_is_a_use() {
     let app = TestApp::start().await;
@@ -144,6 +145,8 @@ async fn status(app: &TestApp, ticket: &Ticket) -> u16 {
     app.download(ticket).send().await.unwrap().status().as_u16()
 }
 
+// Invariant: a deletion breaks a running download only after `--deletion-wait`; until the last one ends, bytes and
+// room stay.
 #[tokio::test]
 async fn a_download_outlives_its_resource_and_keeps_room_and_bytes_to_its_end() {
     let bundle = vec![7_u8; 30 << 20];
@@ -186,6 +189,7 @@ async fn a_download_that_lasts_longer_than_the_deletion_wait_is_cut_off() {
     assert!(wire.rest().await.len() < 30 << 20, "it was sent to its end");
 }
 
+// Invariant: a ticket ends at its `ttl` and the largest age, not at the next sweep.
 #[tokio::test]
 async fn a_ticket_is_gone_at_its_ttl_and_at_the_largest_age_before_any_sweep() {
     let mut options = Options::default();
@@ -220,6 +224,7 @@ async fn a_wall_clock_that_is_set_forward_ends_no_ticket_early() {
     assert_eq!(status(&app, &ticket).await, 410);
 }
 
+// Invariant: a change of the wall clock deletes nothing early.
 #[tokio::test]
 async fn a_wall_clock_that_is_set_forward_deletes_nothing_early() {
     let app = TestApp::start().await;

@@ -47,6 +47,7 @@ async fn a_store_that_does_not_answer_is_a_503_with_retry_before_the_body() {
     assert_eq!(app.download(&ticket).send().await.unwrap().text().await.unwrap(), "jars");
 }
 
+// Invariant: downloads and `/readyz` agree, in every state of the ledger.
 #[tokio::test]
 async fn what_cannot_be_written_down_is_served_and_noted_later() {
     let app = TestApp::start().await;
@@ -108,6 +109,7 @@ async fn a_lock_of_another_process_on_the_ledger_is_told_and_passes() {
     until("nothing else is left", async || app.files().len() == 1).await;
 }
 
+// Invariant: on a disk that cannot be written, changes fail with a clear error, and downloads go on.
 #[tokio::test]
 async fn a_read_only_disk_is_told_in_the_same_words_to_every_change() {
     let server = Administered::start().await;

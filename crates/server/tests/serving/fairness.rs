@@ -19,6 +19,7 @@ async fn connected(from: Ipv4Addr, to: SocketAddr) -> TcpStream {
     socket.connect(to).await.unwrap()
 }
 
+// Invariant: a host with silent connections keeps no other host out.
 #[tokio::test]
 async fn silent_connections_of_one_host_keep_no_other_host_out() {
     let mut options = Options::default();
@@ -56,6 +57,7 @@ async fn refused_again_and_again(from: Ipv4Addr, to: SocketAddr) {
     }
 }
 
+// Invariant: a host whose refused connections come again and again keeps no other host out.
 #[tokio::test]
 async fn connections_that_are_refused_again_and_again_keep_no_other_host_out() {
     let mut options = Options::default();

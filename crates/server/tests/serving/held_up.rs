@@ -149,6 +149,7 @@ async fn bytes_that_appear_after_their_upload_was_abandoned_are_no_stray() {
     assert_eq!(strays.iter().map(|stray| stray.key.resource()).collect::<Vec<_>>(), ids[2..]);
 }
 
+// Invariant: the store gets the handle of every upload that it must abort.
 #[tokio::test]
 async fn an_upload_whose_row_was_damaged_is_aborted_by_its_handle() {
     let shared = SharedData::with_interrupted(&MEMORY, Step::StoreWrite).await;
@@ -178,6 +179,7 @@ async fn an_upload_is_aborted_by_its_handle_if_its_row_is_damaged_meanwhile() {
     assert_eq!(shared.blobs().await, 0);
 }
 
+// Invariant: a server that is held up loses nothing acknowledged, and leaves nothing.
 #[tokio::test]
 async fn a_sweep_held_up_while_it_gives_an_upload_up_takes_nothing_complete() {
     for step in [Step::LedgerAbandon, Step::StoreAbort, Step::LedgerFinishAbandoned] {
@@ -202,6 +204,8 @@ async fn a_sweep_held_up_while_it_gives_an_upload_up_takes_nothing_complete() {
     }
 }
 
+// Invariant: the ticket of a resource that is being deleted is answered with 410 at once; a deletion that the ledger
+// refuses, or whose end is unknown, takes nothing.
 #[tokio::test]
 async fn a_held_up_release_makes_its_ticket_gone_at_once_and_a_sweep_ends_it() {
     for store in stores() {

@@ -451,6 +451,7 @@ fn of(label: &str) -> Owner {
     owner(&format!("app={label}"))
 }
 
+// Invariant: the rules agree with a plain model of them.
 #[tokio::test]
 async fn whatever_happens_what_is_kept_is_what_the_rules_keep() {
     let mut deletions: BTreeMap<String, u64> = BTreeMap::new();

@@ -224,6 +224,7 @@ async fn a_disk_that_fills_up_meanwhile_refuses_the_upload_and_keeps_nothing() {
     app.stage("jars").await;
 }
 
+// Invariant: on a full disk the ledger still writes deletions down.
 #[tokio::test]
 async fn on_a_full_disk_a_delete_succeeds_because_it_gets_the_reserve() {
     let app = TestApp::start().await;

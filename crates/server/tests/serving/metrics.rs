@@ -75,6 +75,7 @@ async fn with_some_disk() -> TestApp {
     TestApp::start_with(options).await
 }
 
+// Invariant: every transfer is counted once, with its real outcome.
 #[tokio::test]
 async fn after_a_series_of_transfers_the_metrics_say_exactly_what_happened() {
     let app = with_some_disk().await;
@@ -235,6 +236,7 @@ async fn an_upload_whose_client_leaves_early_is_counted_with_its_real_outcome() 
     scrape.assert(&[("uploads_total{outcome=\"failed\"}", 0.0)]);
 }
 
+// Invariant: clients cannot create metric series.
 #[tokio::test]
 async fn what_clients_make_up_makes_no_new_series() {
     let app = TestApp::start().await;

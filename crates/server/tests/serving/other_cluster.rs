@@ -141,6 +141,7 @@ async fn a_cluster_that_hides_its_uid_loses_nothing_until_an_admin_gives_up() {
     assert_eq!(server.app.staging.cluster().await.unwrap().as_deref(), Some("open-again"));
 }
 
+// Invariant: observations of another cluster do not count.
 #[tokio::test]
 async fn absences_that_are_seen_in_another_cluster_do_not_count() {
     let (server, owners, ticket) = settled(uid("where-owners-are")).await;

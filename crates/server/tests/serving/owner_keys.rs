@@ -35,6 +35,7 @@ fn lists(watched: &WatchedApp) -> usize {
     watched.api.calls_to(Verb::List).len()
 }
 
+// Invariant: label keys and kinds are forgotten when no resource needs them, and are bounded while one does.
 #[tokio::test]
 async fn a_label_key_that_no_resource_needs_any_more_is_forgotten() {
     let watched = WatchedApp::start().await;

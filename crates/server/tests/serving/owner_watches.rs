@@ -82,6 +82,7 @@ async fn an_api_server_that_is_down_at_start_costs_nothing_and_is_found_later() 
     watched.assert_kept(&ticket, "owner-present").await;
 }
 
+// Invariant: nothing is deleted while the API server is unreachable, refuses or is silent.
 #[tokio::test]
 async fn while_the_api_server_is_down_for_an_hour_nothing_goes() {
     let two = Two::start().await;
@@ -120,6 +121,7 @@ async fn a_server_that_starts_while_the_api_server_is_down_lets_nothing_go() {
     two.assert_only_the_orphan_goes().await;
 }
 
+// Invariant: an absence counts only as far as it was watched without a gap, across restarts too.
 #[tokio::test]
 async fn an_absence_that_was_not_watched_to_its_end_does_not_count() {
     let two = Two::start().await;
@@ -285,6 +287,7 @@ async fn a_list_that_is_empty_by_mistake_costs_nothing_after_a_fresh_read() {
     watched.assert_kept(&two.owned, "owner-present").await;
 }
 
+// Invariant: a fresh read precedes every deletion for lack of an owner.
 #[tokio::test]
 async fn a_dead_watch_that_is_still_open_costs_nothing_and_begins_anew() {
     let watched = WatchedApp::start().await;
@@ -321,6 +324,7 @@ async fn a_watch_that_says_finished_is_doubted_as_well() {
     watched.assert_kept(&ticket, "owner-present").await;
 }
 
+// Invariant: a sweep that learns nothing new makes no call.
 #[tokio::test]
 async fn a_sweep_that_deletes_nothing_costs_no_call() {
     let two = Two::start().await;

@@ -104,6 +104,7 @@ impl Run {
     }
 }
 
+// Invariant: the memory of sweeps agrees with the ledger.
 #[tokio::test]
 async fn the_memory_of_sweeps_agrees_with_the_ledger_after_whatever_failed() {
     for seed in 0..12 {

@@ -150,6 +150,7 @@ async fn bytes_without_a_row_are_removed_and_logged_unless_they_are_a_bundle() {
     app.ready_row(&known.to_string()).await;
 }
 
+// Invariant: the store removes only bytes that it wrote.
 #[tokio::test]
 async fn what_is_not_the_stores_own_is_left_alone() {
     let remains = Remains::new().await;
@@ -196,6 +197,7 @@ async fn the_reserve_is_renewed_when_it_is_missing_or_too_small() {
     drop(app);
 }
 
+// Invariant: an upload in flight is not taken for debris, nor is one whose last step failed in an unknown way.
 #[tokio::test]
 async fn an_upload_in_flight_is_no_debris() {
     let app = TestApp::start().await;

@@ -297,6 +297,7 @@ async fn a_body_that_ends_early_leaves_nothing() {
     }
 }
 
+// Invariant: an ambiguous request is refused before anything is done.
 #[tokio::test]
 async fn an_ambiguous_request_is_refused_before_anything_is_done() {
     let app = TestApp::start().await;

@@ -55,6 +55,7 @@ async fn a_namespace_has_its_share_of_the_room_before_and_after_a_restart() {
     app.ticket(upload(&app, "greedy", 600).await).await;
 }
 
+// Invariant: a refusal because of one namespace's share is counted apart from a lack of room, and raises no alert.
 #[tokio::test]
 async fn a_namespace_has_its_share_of_the_resources() {
     let app = TestApp::start_with(shared()).await;
@@ -82,6 +83,7 @@ async fn upload_for(app: &TestApp, namespace: &str, owner: usize, bytes: usize) 
     app.client.put(app.url(&path)).body("jars").send().await.unwrap()
 }
 
+// Invariant: the memory for owners has a limit, and a namespace its share of it.
 #[tokio::test]
 async fn owners_have_memory_together_and_each_namespace_has_its_share_of_it() {
     let mut options = Options::default();

@@ -3,6 +3,7 @@ use serde_json::Value;
 use crate::support::TestApp;
 use crate::support::app::Options;
 
+// Invariant: a download has the same bytes as the upload.
 #[tokio::test]
 async fn what_was_staged_comes_back_byte_for_byte() {
     let app = TestApp::start().await;

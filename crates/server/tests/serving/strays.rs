@@ -74,6 +74,7 @@ async fn sweeps(app: &TestApp) {
     }
 }
 
+// Invariant: bundles of a lost ledger stay for `--stray-age`, and count.
 #[tokio::test]
 async fn bundles_stay_for_the_stray_age_and_are_served_if_their_ledger_returns() {
     let lost = Lost::new(5).await;
@@ -147,6 +148,7 @@ async fn a_wall_clock_that_is_set_forward_removes_no_stray_early() {
     assert_eq!(app.files().len(), 1);
 }
 
+// Invariant: after a stop, `ledger.db` alone is the whole ledger.
 #[tokio::test]
 async fn a_stop_leaves_everything_in_the_database_itself() {
     let app = TestApp::start().await;

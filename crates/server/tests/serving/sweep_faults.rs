@@ -92,6 +92,7 @@ impl Scripted {
     }
 }
 
+// Invariant: a fault that ends all deletions ends the server, after what is in flight.
 #[tokio::test]
 async fn whatever_ends_all_deletions_ends_the_server() {
     for (fault, task) in [(Fault::Panic, "the cleaner"), (Fault::Ended, "the writer of the ledger")] {
@@ -174,6 +175,7 @@ async fn a_clock_that_was_set_while_the_server_was_down_never_deletes_early() {
     assert_eq!(it.expired_after(SECOND).await, 1);
 }
 
+// Invariant: a sweep that is cut off between two steps loses nothing and leaves nothing.
 #[tokio::test]
 async fn a_sweep_cut_off_between_any_two_steps_loses_and_leaves_nothing() {
     for step in READS.into_iter().chain(WRITES).chain([Step::StoreDelete]) {

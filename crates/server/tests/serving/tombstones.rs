@@ -11,6 +11,7 @@ use crate::support::app::{Options, problem};
 
 const SECOND: Duration = Duration::from_secs(1);
 
+// Invariant: tombstones are bounded in size and number.
 #[tokio::test]
 async fn a_tombstone_has_kind_namespace_size_reason_and_times_and_nothing_else() {
     let server = Administered::start().await;

@@ -13,6 +13,7 @@ fn damage(id: &str, what: &str) -> String {
     format!("UPDATE resources SET {what} WHERE id = '{id}'")
 }
 
+// Invariant: an unreadable row affects only its own ticket, and is kept.
 #[tokio::test]
 async fn a_row_that_cannot_be_read_is_set_aside_and_the_others_are_served() {
     let app = TestApp::start().await;

@@ -129,6 +129,8 @@ async fn refused(response: Response) -> (u16, String, String) {
     (status, text("exception"), text("message"))
 }
 
+// Invariant: stock Spark of both versions uploads and reads by one property; what it uploads waits for its driver and
+// goes after its last reader; no answer to it has a content type.
 #[tokio::test]
 async fn what_spark_uploads_is_what_its_driver_reads() {
     let scene = Scene::new(options(|_| {})).await;

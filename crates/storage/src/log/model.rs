@@ -429,6 +429,7 @@ fn explore(scenario: Scenario) -> Found {
     Found::Kept(seen.len())
 }
 
+// Invariant: of several servers at one bucket one writes, and one that was replaced acknowledges nothing more.
 #[test]
 fn three_servers_lose_nothing_that_was_acknowledged() {
     let found = explore(Scenario { servers: 3, is_free: false, mistake: Mistake::None });

@@ -167,6 +167,7 @@ mod tests {
     use cloakroom_spark::arguments::{OPTIONS, Purpose};
     use cloakroom_spark::{Origin, RemoteUri};
 
+    // Invariant: the code decides for each key that names a file how the file is read.
     #[test]
     fn for_each_key_that_names_files_it_is_decided_how_they_are_read() {
         for entry in keys::entries().filter(|entry| entry.names_files) {

@@ -172,6 +172,7 @@ mod tests {
         is_send(&handed_over(request, &Local, &NamedServer::BY_ADDRESS, drawn, run.log));
     }
 
+    // Invariant: the whole use case can move between threads, and tells what happens as data.
     #[test]
     fn the_futures_can_move_to_another_thread() {
         let _: fn(&Run<'_>, &Submission, &Request, &Drawn) = moved;

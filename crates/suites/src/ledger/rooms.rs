@@ -152,6 +152,7 @@ async fn each_resource_counts_as_the_least_at_least(data: &LedgerData) {
     assert_eq!(taken(&ledger), (1, LEAST + 1));
 }
 
+// Invariant: a namespace never holds more than its share, regardless of what it announces.
 async fn a_holder_has_its_share_of_the_room_and_others_theirs(data: &LedgerData) {
     let ledger = open(data).await;
     let charges = |namespace| [bytes_of(namespace, 50, 100), bytes(50, 1000)];

@@ -33,6 +33,8 @@ fn group(log: &MemoryLog, number: u64) -> Option<Group> {
     log.objects().groups.get(&at).map(|bytes| Group::decode(bytes).unwrap())
 }
 
+// Invariant: with a bucket nothing acts on a change that the log does not have, and another server has all that was
+// acknowledged.
 #[tokio::test]
 async fn a_change_is_neither_seen_nor_acknowledged_before_the_log_has_it() {
     let log = Arc::new(MemoryLog::default());

@@ -57,6 +57,7 @@ pub async fn while_the_api_server_is_down_nothing_goes(cluster: &dyn Cluster) {
     served.until_seen(&kept).await;
 }
 
+// Invariant: a restart or an outage deletes nothing of an owner that was known until then, for `--max-unused`.
 /// In its first sweep a server knows of no owner yet. That is no reason to delete what a driver still waits for, though it
 /// is older than `--max-unused`.
 pub async fn a_restart_deletes_nothing_that_a_pending_pod_waits_for(cluster: &dyn Cluster) {

@@ -21,6 +21,7 @@ fn write_files(folder: &Path, files: &[(String, Vec<u8>)]) -> Vec<PathBuf> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
+    // Invariant: packed files come out again, here and in other programs.
     #[test]
     fn packed_files_come_out_again_under_the_planned_names(
         files in prop::collection::vec(
@@ -43,6 +44,7 @@ proptest! {
     }
 }
 
+// Invariant: `fetch` never takes a bundle of `stage` for a bomb.
 #[test]
 fn a_large_file_of_zeros_is_packed_so_that_it_is_no_bomb() {
     const SIZE_BYTES: u64 = 320 << 20;

@@ -70,6 +70,7 @@ async fn a_hostile_archive_is_refused_even_if_the_server_then_hangs() {
     assert_eq!(server.requests().len(), 1);
 }
 
+// Invariant: a second run of fetch finds its own files.
 #[tokio::test]
 async fn a_second_run_finds_its_own_files_and_needs_no_server() {
     let (bytes, jar) = bundle();
@@ -168,6 +169,7 @@ async fn all_four_kinds_of_sources_arrive_side_by_side() {
     assert_eq!(remote.header("authorization"), None);
 }
 
+// Invariant: fetch places everything or nothing.
 #[tokio::test]
 async fn when_one_source_fails_the_others_are_given_up_and_nothing_stays() {
     let server = Scripted::start(|_, request| {

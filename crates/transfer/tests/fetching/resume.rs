@@ -77,6 +77,7 @@ async fn a_server_without_ranges_is_asked_again_from_the_beginning() {
     assert!(pod.told()[1].starts_with("starting over: "), "{:?}", pod.told());
 }
 
+// Invariant: a resumed download never mixes two bundles.
 #[tokio::test]
 async fn other_bytes_at_the_same_address_are_taken_whole_and_never_mixed() {
     let (old, _) = bundle();

@@ -61,6 +61,7 @@ async fn one_path_by_two_targets_is_refused_where_one_is_in_the_other() {
     assert!(all_names(&pod.target().join("in")).is_empty());
 }
 
+// Invariant: fetch never writes through a link.
 #[tokio::test]
 async fn links_that_were_planted_under_fetchs_own_names_are_not_followed() {
     let file = ServedFile::new(tgz(&[("app.jar", b"app")]), "a");
@@ -81,6 +82,7 @@ async fn links_that_were_planted_under_fetchs_own_names_are_not_followed() {
     assert_eq!(all_names(&pod.target()), [format!(".cloakroom-{ID}.json"), "app.jar".to_owned()]);
 }
 
+// Invariant: a process that swaps folders for links while fetch runs leads no file elsewhere.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_folder_that_becomes_a_link_meanwhile_leads_no_file_elsewhere() {
     let hidden = format!("jars/.cloakroom-{ID}");
@@ -156,6 +158,7 @@ async fn a_target_that_is_no_folder_is_named_and_nothing_is_asked_for() {
     assert_eq!((error, server.requests().len()), (expected, 0));
 }
 
+// Invariant: two fetches of one resource into one folder both succeed.
 #[tokio::test(flavor = "multi_thread")]
 async fn two_runs_at_the_same_time_both_succeed_and_fetch_once() {
     let (bytes, jar) = bundle();

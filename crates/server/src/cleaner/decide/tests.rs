@@ -257,6 +257,7 @@ proptest! {
         }
     }
 
+    // Invariant: an unknown owner deletes nothing, used or not; only time does.
     #[test]
     fn what_is_not_known_deletes_nothing_but_by_time_alone(
         life in any_life(), unknown in proptest::sample::select(unknowns()), policy in any_policy(),
@@ -269,6 +270,8 @@ proptest! {
         }
     }
 
+    // Invariant: a resource with a present owner is deleted by `ttl` or age only, also while a queue holds its pod
+    // back.
     #[test]
     fn what_has_its_owner_goes_by_ttl_or_age_only(
         life in any_life(), policy in any_policy(), now in -10_i64..100_000,
@@ -278,6 +281,7 @@ proptest! {
         prop_assert!(decision != Decision::Delete(DeletionReason::MaxUnusedReached));
     }
 
+    // Invariant: no resource is deleted before its agreed time, and one that is due stays due.
     #[test]
     fn what_is_kept_until_a_time_goes_at_that_time_and_not_before(
         life in any_life(), presence in any_presence(), policy in any_policy(), now in 0_i64..300,

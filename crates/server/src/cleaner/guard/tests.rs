@@ -20,6 +20,7 @@ fn judge(guard: &mut Guard, namespaces: &[(&str, usize, usize, usize)], now: Dur
     guard.judge(&found(namespaces), &Released::Nothing, now)
 }
 
+// Invariant: if most owners of a namespace vanish at once, that namespace waits, and no other one.
 #[test]
 fn a_namespace_that_loses_most_owners_waits_an_hour_and_goes_in_slices() {
     let mut guard = Guard::default();

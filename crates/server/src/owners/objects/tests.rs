@@ -145,6 +145,7 @@ fn change() -> impl Strategy<Value = Change> {
 }
 
 proptest! {
+    // Invariant: the watches know what a plain search would find.
     #[test]
     fn what_is_found_is_what_a_plain_search_finds(changes in proptest::collection::vec(change(), 0..40)) {
         let text = |prefix: &str, number: usize| format!("{prefix}{number}");

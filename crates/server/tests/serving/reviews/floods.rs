@@ -18,6 +18,7 @@ fn asked(guarded: &Guarded, kind: &str) -> usize {
     guarded.cluster.asked().iter().filter(|asked| *asked == kind).count()
 }
 
+// Invariant: made-up tokens and namespaces do not delay known users.
 #[tokio::test]
 async fn a_flood_of_unknown_tokens_waits_in_a_queue_of_its_own() {
     let guarded = guarded().await;

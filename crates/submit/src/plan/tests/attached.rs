@@ -124,6 +124,7 @@ fn packed(plan: &PackPlan, attached: &Attached) -> Vec<u8> {
     pack(plan, attached, Vec::new(), &mut |_| {}).unwrap()
 }
 
+// Invariant: a request is planned from what came with it, and only what is used is read.
 #[tokio::test]
 async fn a_whole_application_is_planned_and_packed_of_what_came_with_a_request() {
     let attached = Attached::default()

@@ -7,6 +7,8 @@ use tokio::sync::Notify;
 
 use super::{Server, at, installation};
 
+// Invariant: a log that is not whole, and a bucket that has lost its stamp, its copies or the end of its log, stop
+// the start and are named.
 #[tokio::test]
 async fn a_log_that_is_not_whole_is_refused_and_its_group_is_named() {
     let damaged = |server: &Server| {

@@ -102,6 +102,7 @@ fn files_and_folders_come_out_readable_for_all_users() {
     assert_eq!(fs::metadata(target.inside().join("a.jar")).unwrap().mtime(), 0o14_000_000_000);
 }
 
+// Invariant: unpacking never writes outside its folder, and refuses before the entry is on the disk.
 #[test]
 fn every_hostile_bundle_is_refused_and_nothing_is_written_outside() {
     for (attack, bundle) in bundles::hostile() {

@@ -82,6 +82,7 @@ fn given_up(failure: &Failure, takes: Duration, has_answered: bool) -> Run {
     Run { has_answered, ..Run::new(RetryPolicy::default()) }.fails_for_good(failure, takes)
 }
 
+// Invariant: clients wait while their server is replaced, and say so once.
 #[test]
 fn clients_wait_30_seconds_for_a_server_never_heard_or_2_minutes() {
     let unheard = given_up(&REFUSED, Duration::ZERO, false);

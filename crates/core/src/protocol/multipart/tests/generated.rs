@@ -83,6 +83,7 @@ proptest! {
         prop_assert_eq!(&trace(tight(), body.chunks(1)), &whole);
     }
 
+    // Invariant: the memory of the multipart parser has a bound for any input.
     #[test]
     fn arbitrary_bytes_never_panic_and_never_fill_the_memory(
         body in fragments(),
