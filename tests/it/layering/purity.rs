@@ -168,7 +168,7 @@ fn planted_impurities_are_found() {
 
 #[test]
 fn only_values_are_taken_from_rooms_that_read() {
-    let found = |text: &str| foreign(&tokens(text), Path::new("submit/plan/steps/x.rs"));
+    let found = |text: &str| foreign(&tokens(text), Path::new("submit/plan/features/x.rs"));
     for (text, what) in [
         ("use crate::transfer::bundle::{Disk, PackPlan};", "transfer/bundle/Disk"),
         ("use crate::transfer::client::HttpClient;", "transfer/client/HttpClient"),

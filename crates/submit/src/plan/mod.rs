@@ -1,17 +1,18 @@
 //! Turns settings into the objects that Spark would send. It checks everything, and reads and sends nothing.
 //!
 //! [`needs()`] says which places to look at. [`Begun`] finds which files travel, and says which contents to read. The
-//! steps read only [`Application`]. [`plan()`] runs Spark's `steps` and then ours, and each adds to the driver.
+//! features are read into the [`Application`]. [`plan()`] adds Spark's `features` and then ours to the driver.
 
 mod aliases;
 mod application;
 mod checks;
-mod conf_folder;
 mod dependencies;
 mod download_folders;
 mod error;
 pub mod external_submitter;
 mod facts;
+mod features;
+mod file_key;
 mod folder;
 mod init_container;
 mod left_to_spark;
@@ -22,7 +23,6 @@ mod names;
 mod needs;
 mod no_way;
 mod object_sizes;
-mod parts;
 mod ports;
 mod properties;
 mod read_keys;
@@ -30,7 +30,6 @@ mod request;
 mod source;
 mod spec;
 mod stage_plan;
-mod steps;
 mod submitter;
 mod template;
 #[cfg(test)]
@@ -50,21 +49,22 @@ pub use application::{Application, Begun, needs};
 pub use cloakroom_spark::version::NEWEST_SPARK;
 pub use error::PlanError;
 pub use facts::{Facts, Kind, PathFacts, Uncollected, Unread};
+pub use file_key::{FileKey, How};
 pub use init_container::InitObjects;
 pub(super) use init_container::{Tickets, tickets_of};
 pub use needs::{Needs, is_pattern};
-pub use read_keys::{How, READ_KEYS};
+pub use read_keys::file_keys;
 pub use request::{Answer, Asking, Question, Request};
 pub use submitter::Submitter;
 
 /// Makes the objects of a submission. The same request, facts and draws give the same objects. The result of a preview
 /// cannot be submitted. `answer` is the staging server's, if there was a question.
-pub fn plan(application: Application, answer: Option<Answer>) -> Result<Submission, PlanError> {
-    let application = application.answered(answer)?;
-    let follow = checks::follow_settings(&application.conf)?;
+pub fn plan(mut application: Application, answer: Option<Answer>) -> Result<Submission, PlanError> {
+    application.answered(answer)?;
+    let follow = checks::follow_settings(&application.context.conf)?;
     let mut spec = beginning(&application);
-    for step in steps::of(&application)? {
-        spec = step(&application, spec)?;
+    for feature in std::mem::take(&mut application.features) {
+        feature.add(&application.context, &mut spec)?;
     }
     object_sizes::check(&application, &spec)?;
     let submission = submission(application, spec, follow)?;
@@ -72,21 +72,22 @@ pub fn plan(application: Application, answer: Option<Answer>) -> Result<Submissi
     Ok(submission)
 }
 
-/// The driver before the first step: the template, and every setting as a property.
+/// The driver before the first feature: the template, and every setting as a property.
 fn beginning(application: &Application) -> DriverSpec {
+    let context = &application.context;
     // Our keys and variables mean nothing to the driver, and the submitter's passwords are not for it.
     let is_of_variable =
-        |key: &str| application.conf.origin(key) == Some(&Origin::Variable(arguments::CA_VARIABLE));
+        |key: &str| context.conf.origin(key) == Some(&Origin::Variable(arguments::CA_VARIABLE));
     let is_ours = |key: &str| {
         key.starts_with(keys::CLOAKROOM_PREFIX)
             || keys::SUBMITTERS_PASSWORDS.contains(&key)
             || is_of_variable(key)
     };
-    let settings = application.conf.iter().filter(|(key, _)| !is_ours(key));
+    let settings = context.conf.iter().filter(|(key, _)| !is_ours(key));
     let mut properties: BTreeMap<String, String> =
         settings.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
     // Spark sets these too, even if they are empty: `spark.jars` for JVM applications only.
-    let time = application.now.as_millisecond().to_string();
+    let time = context.now.as_millisecond().to_string();
     properties.entry(keys::SUBMIT_TIME.to_owned()).or_insert(time);
     properties.entry(keys::PY_FILES.to_owned()).or_default();
     if matches!(application.resource, MainResource::Java(_)) {
@@ -112,18 +113,20 @@ fn submission(
     let (before_pod, after_pod) = (std::mem::take(&mut spec.before_pod), std::mem::take(&mut spec.after_pod));
     let warnings = std::mem::take(&mut spec.warnings);
     let pod = spec.into_pod();
+    let staging = stage_plan::staging(&application)?;
+    let Application { context, dependencies, .. } = application;
     Ok(Submission {
-        app_name: application.app_name().to_owned(),
-        driver_account: steps::credentials::account(&application.conf, &pod),
-        pod_name: application.pod_name(),
+        app_name: context.app_name().to_owned(),
+        driver_account: features::credentials::account(&context.conf, &pod),
+        pod_name: context.pod_name(),
         pod,
         before_pod,
         after_pod,
         warnings,
-        staging: stage_plan::staging(&application)?,
-        namespace: application.namespace,
-        app_id: application.names.app_id,
-        uploads: application.dependencies.uploads,
+        staging,
+        namespace: context.namespace,
+        app_id: context.names.app_id,
+        uploads: dependencies.uploads,
         follow,
     })
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::application::Application;
 use super::error::PlanError;
-use super::parts::MOST_BYTES;
+use super::features::MOST_BYTES;
 use super::spec::DriverSpec;
 use cloakroom_spark::keys::DEPENDENCY_LISTS;
 
@@ -39,7 +39,7 @@ fn data_bytes(object: &Value) -> usize {
 /// What to make smaller. Only lists of files grow long without being written so: by patterns.
 fn advice(application: &Application) -> &'static str {
     let dependencies = &application.dependencies;
-    let given = DEPENDENCY_LISTS.iter().filter_map(|key| application.conf.get(key)).map(str::len);
+    let given = DEPENDENCY_LISTS.iter().filter_map(|key| application.context.conf.get(key)).map(str::len);
     let placed = dependencies.lists.iter().map(|(_, list)| list.len());
     let fetched = dependencies.remote_jars.iter().chain(&dependencies.remote_files).map(String::len);
     let (given, placed): (usize, usize) = (given.sum(), placed.chain(fetched).sum());

@@ -3,59 +3,44 @@
 use std::path::PathBuf;
 
 use super::dependencies::{Dependencies, FOUND_IN_JARS};
+use super::features::{credentials, executor_template, kerberos, volcano};
+use super::file_key::{FileKey, How};
 use super::init_container::StagingServer;
 use super::machine::Machine;
 use super::needs::{Needs, is_pattern};
-use super::parts::volcano;
 use super::source;
 use super::submitter::Submitter;
 use cloakroom_spark::{DependencyUri, MainResource, SparkConf, keys, split_list};
 
-/// How the plan reads the file that a key names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum How {
-    /// The value is a path of the submitting machine. The content is read.
-    Path,
-    /// The value is a path or a `file:` URI. The content is read. A `local:` URI is in the image and is not read.
-    Uri,
-    /// The value is a path, a URI or an `http(s)` address. The content is read.
-    Source,
-    /// The value is a list of files and patterns. The plan looks at each of them, and reads the content of small files
-    /// if there is no server.
-    List,
-    /// The plan does not read it. The text says which part does.
-    Elsewhere(&'static str),
-}
-
 const API_SERVER: How = How::Elsewhere("the client of the API server");
 const ADVICE: How = How::Elsewhere("nothing: a Java store is only named in the advice to convert it");
 
-/// All keys of the registry that name files of the submitting machine. A test fails if one is missing.
-pub const READ_KEYS: [(&str, How); 23] = [
-    (keys::JARS.name(), How::List),
-    (keys::FILES.name(), How::List),
-    (keys::ARCHIVES.name(), How::List),
-    (keys::PY_FILES.name(), How::List),
-    (keys::IVY_SETTINGS.name(), How::Uri),
-    (keys::SUBMISSION_TOKEN_FILE.name(), API_SERVER),
-    (keys::SUBMISSION_CA_CERT_FILE.name(), API_SERVER),
-    (keys::SUBMISSION_CLIENT_KEY_FILE.name(), API_SERVER),
-    (keys::SUBMISSION_CLIENT_CERT_FILE.name(), API_SERVER),
-    (keys::DRIVER_CA_CERT_FILE.name(), How::Path),
-    (keys::DRIVER_CLIENT_KEY_FILE.name(), How::Path),
-    (keys::DRIVER_CLIENT_CERT_FILE.name(), How::Path),
-    (keys::KRB5_FILE.name(), How::Path),
-    (keys::KEYTAB.name(), How::Path),
-    (keys::DRIVER_POD_TEMPLATE.name(), How::Source),
-    (keys::EXECUTOR_POD_TEMPLATE.name(), How::Source),
-    (keys::POD_GROUP_FILE.name(), How::Source),
-    (keys::CLOAKROOM_UPLOAD_TOKEN_FILE.name(), How::Path),
-    (keys::CLOAKROOM_SPARK_SUBMIT.name(), How::Elsewhere("the binary, which starts it")),
-    (keys::TLS_CLIENT_CERT_PEM.name(), How::Uri),
-    (keys::TLS_TRUST_STORE.name(), ADVICE),
-    (keys::INTERNAL_TLS_CLIENT_CERT_PEM.name(), How::Uri),
-    (keys::INTERNAL_TLS_TRUST_STORE.name(), ADVICE),
+/// The keys of no feature.
+const OTHERS: [FileKey; 16] = [
+    FileKey::new(keys::JARS.name(), How::List),
+    FileKey::new(keys::FILES.name(), How::List),
+    FileKey::new(keys::ARCHIVES.name(), How::List),
+    FileKey::new(keys::PY_FILES.name(), How::List),
+    FileKey::new(keys::IVY_SETTINGS.name(), How::Uri),
+    FileKey::new(keys::SUBMISSION_TOKEN_FILE.name(), API_SERVER),
+    FileKey::new(keys::SUBMISSION_CA_CERT_FILE.name(), API_SERVER),
+    FileKey::new(keys::SUBMISSION_CLIENT_KEY_FILE.name(), API_SERVER),
+    FileKey::new(keys::SUBMISSION_CLIENT_CERT_FILE.name(), API_SERVER),
+    FileKey::new(keys::DRIVER_POD_TEMPLATE.name(), How::Source),
+    FileKey::new(keys::CLOAKROOM_UPLOAD_TOKEN_FILE.name(), How::Path),
+    FileKey::new(keys::CLOAKROOM_SPARK_SUBMIT.name(), How::Elsewhere("the binary, which starts it")),
+    FileKey::new(keys::TLS_CLIENT_CERT_PEM.name(), How::Uri),
+    FileKey::new(keys::TLS_TRUST_STORE.name(), ADVICE),
+    FileKey::new(keys::INTERNAL_TLS_CLIENT_CERT_PEM.name(), How::Uri),
+    FileKey::new(keys::INTERNAL_TLS_TRUST_STORE.name(), ADVICE),
 ];
+
+/// All keys of the registry that name files of the submitting machine. A test fails if one is missing.
+pub fn file_keys() -> impl Iterator<Item = FileKey> {
+    let of_features: [&[FileKey]; 4] =
+        [&credentials::KEYS, &kerberos::KEYS, &executor_template::KEYS, &volcano::KEYS];
+    of_features.into_iter().flatten().copied().chain(OTHERS)
+}
 
 /// The keys whose files are read only if something is staged. The certificates are read only if TLS is on.
 const STAGING_KEYS: [&str; 3] = [
@@ -138,24 +123,10 @@ fn read_keys(
     conf: &SparkConf,
     is_asked_for: impl Fn(&str) -> bool,
 ) -> impl Iterator<Item = (&'static str, How, &str)> {
-    READ_KEYS.into_iter().filter(move |(key, _)| is_asked_for(key)).filter_map(move |(key, how)| {
-        let value = conf.get(key).filter(|value| is_read(conf, key, value))?;
-        Some((key, how, value))
+    file_keys().filter(move |key| is_asked_for(key.name)).filter_map(move |key| {
+        let value = conf.get(key.name).filter(|value| !value.is_empty() && (key.is_read)(conf, value))?;
+        Some((key.name, key.how, value))
     })
-}
-
-/// Whether the file of a key is read. One without a path is not. A keytab in the image is not, and a `PodGroup` only with Volcano's step.
-fn is_read(conf: &SparkConf, key: &str, value: &str) -> bool {
-    // An empty path would be the working folder.
-    if value.is_empty() {
-        false
-    } else if key == keys::KEYTAB.name() {
-        !value.starts_with("local:")
-    } else if key == keys::POD_GROUP_FILE.name() {
-        volcano::is_asked_for(conf)
-    } else {
-        true
-    }
 }
 
 #[cfg(test)]
@@ -171,10 +142,10 @@ mod tests {
     #[test]
     fn for_each_key_that_names_files_it_is_decided_how_they_are_read() {
         for entry in keys::entries().filter(|entry| entry.names_files) {
-            let decided = READ_KEYS.iter().filter(|(key, _)| *key == entry.name).count();
-            assert_eq!(decided, 1, "{}: add it to READ_KEYS, once", entry.name);
+            let decided = file_keys().filter(|key| key.name == entry.name).count();
+            assert_eq!(decided, 1, "{}: add it to the keys of its feature, once", entry.name);
         }
-        for (key, _) in READ_KEYS {
+        for FileKey { name: key, .. } in file_keys() {
             assert!(keys::find(key).is_some_and(|entry| entry.names_files), "{key} names no files");
         }
     }
@@ -194,7 +165,7 @@ mod tests {
                 | Purpose::Elsewhere(_)
                 | Purpose::Switch(_) => continue,
             };
-            let is_decided = READ_KEYS.iter().any(|(known, _)| *known == key);
+            let is_decided = file_keys().any(|known| known.name == key);
             let names_files = keys::find(key).is_some_and(|entry| entry.names_files)
                 || matches!(spec.purpose, Purpose::Dependencies(_));
             assert_eq!(is_decided, names_files, "{}", spec.name);

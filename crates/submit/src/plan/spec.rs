@@ -1,10 +1,10 @@
-//! The driver between two steps: pod, properties, objects and warnings so far.
+//! The driver between two features: pod, properties, objects and warnings so far.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-/// The part of the plan that steps change. A step knows this and no other step (Spark's `SparkPod` and
+/// The part of the plan that features change (Spark's `SparkPod` and
 /// `KubernetesDriverSpec`).
 #[derive(Clone, Default, PartialEq)]
 pub(super) struct DriverSpec {

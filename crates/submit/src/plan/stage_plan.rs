@@ -14,10 +14,11 @@ use cloakroom_transfer::bundle::PackPlan;
 /// The plan for a submission. The bundles belong to the driver's pod. Only this pod has this value of
 /// `spark-app-selector`.
 pub(super) fn staging(application: &Application) -> Result<Option<StagePlan>, PlanError> {
-    let Some(init) = &application.init_container else { return Ok(None) };
-    let label = (APP_ID_LABEL.to_owned(), application.names.app_id.clone());
+    let Some(init) = &application.context.init_container else { return Ok(None) };
+    let label = (APP_ID_LABEL.to_owned(), application.context.names.app_id.clone());
     let kind = OwnerKind::parse(POD).map_err(PlanError::Owner)?;
-    let owner = Owner::new(kind, &application.namespace, vec![label], None).map_err(PlanError::Owner)?;
+    let owner =
+        Owner::new(kind, &application.context.namespace, vec![label], None).map_err(PlanError::Owner)?;
     Ok(stage_plan(init, &application.dependencies, owner))
 }
 

@@ -5,10 +5,9 @@ use serde_json::{Map, Value, json};
 use super::super::init_container::InitContainer;
 use super::super::init_container::merging::{Additions, TemplateKeys, merged, parsed};
 use super::super::spec::merge;
-use super::super::steps::conf_volume;
 use crate::plan::error::PlanError;
+use crate::plan::features::{Amounts, amounts, conf_volume};
 use crate::plan::memory::DriverMemory;
-use crate::plan::steps::basic::{self, Amounts};
 use cloakroom_core::resource::{Owner, POD};
 use cloakroom_spark::version::SparkVersion;
 use cloakroom_spark::{MainResource, SparkConf, keys};
@@ -90,7 +89,7 @@ fn add_properties(additions: &mut Additions) {
 /// quota or limit range that allows the driver allows this too.
 fn resources(conf: &SparkConf, resource: &MainResource) -> Result<Value, PlanError> {
     let memory = DriverMemory::of(conf, resource, SparkVersion::of(conf)?.0)?;
-    let Amounts { requests, limits } = basic::amounts(conf, memory)?;
+    let Amounts { requests, limits } = amounts(conf, memory)?;
     Ok(json!({"requests": requests, "limits": limits}))
 }
 

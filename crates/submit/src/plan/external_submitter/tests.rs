@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::inputs::read_here;
-use crate::plan::read_keys::{self, How};
+use crate::plan::{FileKey, How, file_keys};
 use jiff::Timestamp;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
@@ -64,7 +64,7 @@ fn an_image_that_no_node_can_pull_is_refused() {
 fn what_is_collected_is_what_is_read() {
     let folder = tempfile::tempdir().unwrap();
     let drawn = Drawn::new(Timestamp::UNIX_EPOCH, &mut StdRng::seed_from_u64(1));
-    for (key, how) in read_keys::READ_KEYS {
+    for FileKey { name: key, how, .. } in file_keys() {
         let is_listed = READ_KEYS.contains(&key);
         if matches!(how, How::Elsewhere(_)) {
             assert!(!is_listed, "{key} is read elsewhere");
@@ -76,6 +76,6 @@ fn what_is_collected_is_what_is_read() {
         assert!(!problem.contains("it was not collected"), "{key}: {problem}: add it to READ_KEYS");
         assert_eq!(problem.contains(key), is_listed, "{key}: “{problem}”");
     }
-    let is_known = |key: &str| read_keys::READ_KEYS.iter().any(|(known, _)| *known == key);
+    let is_known = |key: &str| file_keys().any(|known| known.name == key);
     assert!(READ_KEYS.iter().all(|key| is_known(key)), "a key that names no file");
 }

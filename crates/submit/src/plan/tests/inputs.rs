@@ -3,7 +3,7 @@ use serde_json::json;
 
 use super::{PlanCase, object, of_kind};
 use crate::FileCopy;
-use crate::plan::{How, READ_KEYS};
+use crate::plan::{How, file_keys};
 
 #[tokio::test]
 async fn objects_are_made_in_sparks_order() {
@@ -77,10 +77,10 @@ async fn an_empty_path_is_never_the_working_folder() {
     assert!(object(&empty, "-hadoop-config").get("data").is_none());
     assert!(empty.warnings[0].contains("HADOOP_CONF_DIR is empty"), "{:?}", empty.warnings);
     let read = |how: How| matches!(how, How::Path | How::Source);
-    let keys = READ_KEYS
-        .into_iter()
-        .filter(|(key, how)| read(*how) && *key != keys::CLOAKROOM_UPLOAD_TOKEN_FILE.name());
-    for (key, _) in keys {
+    let keys = file_keys()
+        .filter(|key| read(key.how) && key.name != keys::CLOAKROOM_UPLOAD_TOKEN_FILE.name())
+        .map(|key| key.name);
+    for key in keys {
         let case = case().with(&keys::EXTRA_STEPS, "org.apache.spark.deploy.k8s.features.VolcanoFeatureStep");
         let case = if key == keys::KEYTAB.name() { case.with(&keys::PRINCIPAL, "u@R") } else { case };
         let message = case.with(key, "").refusal().await;

@@ -1,54 +1,70 @@
-//! Kerberos: `krb5.conf`, the keytab, and delegation tokens in an existing secret.
+//! Kerberos: `krb5.conf`, the keytab, and delegation tokens in an existing secret (`KerberosConfDriverFeatureStep`).
 
 use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use serde_json::json;
 
 use super::hadoop::HadoopConf;
+use super::{Context, Feature, Reader};
 use crate::plan::error::PlanError;
+use crate::plan::file_key::{FileKey, How};
 use crate::plan::folder::{read_file, text_by};
 use crate::plan::machine::Machine;
+use crate::plan::spec::DriverSpec;
 use cloakroom_spark::keys::{
     HADOOP, KEYTAB, KRB5_CONFIG_MAP, KRB5_FILE, PRINCIPAL, TOKEN_SECRET, TOKEN_SECRET_ITEM,
 };
-use cloakroom_spark::version::SparkVersion;
 use cloakroom_spark::{SettingError, SparkConf};
+
+const KRB5_VOLUME: &str = "krb5-file";
+const KEYTAB_VOLUME: &str = "kerberos-keytab";
+const KEYTAB_PATH: &str = "/mnt/secrets/kerberos-keytab";
+const TOKEN_VOLUME: &str = "hadoop-secret";
+const TOKEN_PATH: &str = "/mnt/secrets/hadoop-credentials";
 
 const AUTHENTICATION: &str = "hadoop.security.authentication";
 
+/// The keys that name files. A `local:` keytab is in the image.
+pub(in crate::plan) const KEYS: [FileKey; 2] = [
+    FileKey::new(KRB5_FILE.name(), How::Path),
+    FileKey::new(KEYTAB.name(), How::Path).only_if(|_, path| !path.starts_with("local:")),
+];
+
 /// The driver's parts for Kerberos; each may be missing.
-#[derive(Default)]
-pub(in crate::plan) struct Kerberos {
-    pub krb5: Option<Krb5>,
-    pub keytab: Option<Keytab>,
-    pub token: Option<TokenSecret>,
+pub(super) struct Kerberos {
+    krb5: Option<Krb5>,
+    keytab: Option<Keytab>,
+    token: Option<TokenSecret>,
 }
 
-pub(in crate::plan) enum Krb5 {
+enum Krb5 {
     File { name: String, text: String },
     ConfigMap(String),
 }
 
-pub(in crate::plan) struct Keytab {
-    pub name: String,
-    pub base64: String,
+struct Keytab {
+    name: String,
+    base64: String,
 }
 
-pub(in crate::plan) struct TokenSecret {
-    pub name: String,
-    pub item: String,
+struct TokenSecret {
+    name: String,
+    item: String,
 }
 
 impl Kerberos {
     /// Reads the files that the settings name. Like Spark, it refuses half of a pair, and two sources of `krb5.conf`.
-    pub fn read(conf: &SparkConf, machine: Machine, version: SparkVersion) -> Result<Self, SettingError> {
+    pub fn read(from: &Reader) -> Result<Self, PlanError> {
+        let Reader { conf, machine, version, .. } = *from;
+        refuse_login(conf, HadoopConf::read(from)?.as_ref())?;
         both_or_neither(conf, &KEYTAB, &PRINCIPAL)?;
         both_or_neither(conf, &TOKEN_SECRET, &TOKEN_SECRET_ITEM)?;
         let krb5 = match (conf.get(&KRB5_FILE), conf.get(&KRB5_CONFIG_MAP)) {
             (Some(_), Some(_)) => {
                 let problem = format!("`{KRB5_CONFIG_MAP}` is set as well; only one of them may be");
-                return Err(conf.refuse(&KRB5_FILE, problem));
+                return Err(conf.refuse(&KRB5_FILE, problem).into());
             }
             (Some(path), None) => {
                 let bytes = read_file(conf, &KRB5_FILE, path, machine)?;
@@ -61,6 +77,62 @@ impl Kerberos {
         let token = token.map(|(name, item)| TokenSecret { name: name.to_owned(), item: item.to_owned() });
         Ok(Self { krb5, keytab: keytab(conf, machine)?, token })
     }
+}
+
+impl Feature for Kerberos {
+    fn add(self: Box<Self>, context: &Context, spec: &mut DriverSpec) -> Result<(), PlanError> {
+        let Self { krb5, keytab, token } = *self;
+        if let Some(krb5) = krb5 {
+            add_krb5(context, &krb5, spec);
+        }
+        // As in Spark, the secret of tokens is mounted only if no keytab travels.
+        match (keytab, token) {
+            (Some(keytab), _) => add_keytab(context, &keytab, spec),
+            (None, Some(token)) => {
+                spec.add_volume(json!({"name": TOKEN_VOLUME, "secret": {"secretName": token.name}}));
+                spec.mount(TOKEN_VOLUME, TOKEN_PATH);
+                spec.add_variable("HADOOP_TOKEN_FILE_LOCATION", &format!("{TOKEN_PATH}/{}", token.item));
+            }
+            (None, None) => {}
+        }
+        Ok(())
+    }
+}
+
+fn add_krb5(context: &Context, krb5: &Krb5, spec: &mut DriverSpec) {
+    let source = match krb5 {
+        Krb5::ConfigMap(name) => json!({"name": name}),
+        Krb5::File { name: file, text } => {
+            let name = context.names.of("krb5-file");
+            spec.after_pod.push(json!({
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"name": name},
+                "data": {file: text},
+                "immutable": true,
+            }));
+            json!({"name": name, "items": [{"key": file, "path": file}]})
+        }
+    };
+    spec.add_volume(json!({"name": KRB5_VOLUME, "configMap": source}));
+    // `subPath` mounts the one file, so the rest of the image's /etc stays visible. Spark always sends this name,
+    // whatever the file is called on the submitting machine.
+    spec.add_mount(json!({"name": KRB5_VOLUME, "mountPath": "/etc/krb5.conf", "subPath": "krb5.conf"}));
+}
+
+fn add_keytab(context: &Context, keytab: &Keytab, spec: &mut DriverSpec) {
+    let name = context.names.of("kerberos-keytab");
+    let file = &keytab.name;
+    spec.add_volume(json!({"name": KEYTAB_VOLUME, "secret": {"secretName": name}}));
+    spec.mount(KEYTAB_VOLUME, KEYTAB_PATH);
+    spec.set_property(&KEYTAB, format!("{KEYTAB_PATH}/{file}"));
+    spec.after_pod.push(json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": name},
+        "data": {file: keytab.base64},
+        "immutable": true,
+    }));
 }
 
 /// A keytab of this machine. A `local:` one is in the image, so it does not travel.
@@ -85,7 +157,7 @@ fn both_or_neither(conf: &SparkConf, one: &str, other: &str) -> Result<(), Setti
 
 /// Refuses Kerberos without a keytab and without a secret of tokens. Spark would then log in on this machine and fetch
 /// delegation tokens, which needs Hadoop's libraries.
-pub(in crate::plan) fn refuse_login(conf: &SparkConf, hadoop: Option<&HadoopConf>) -> Result<(), PlanError> {
+fn refuse_login(conf: &SparkConf, hadoop: Option<&HadoopConf>) -> Result<(), PlanError> {
     let key = HADOOP.of(&[AUTHENTICATION]);
     if conf.contains(&KEYTAB) || conf.contains(&TOKEN_SECRET) {
         return Ok(());

@@ -1,28 +1,80 @@
-//! The files of `SPARK_CONF_DIR`, which travel to the driver beside `spark.properties`
-//! (`KubernetesClientUtils.loadSparkConfDirFiles`).
+//! The config map with `spark.properties` and the files of `SPARK_CONF_DIR` (`KubernetesClientUtils.loadSparkConfDirFiles`).
+//!
+//! In Spark this is no feature step: its `Client` adds the map after all of them. So it is the last object that is
+//! created.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use super::error::PlanError;
-use super::facts::Facts;
-use super::folder::{self, FolderFile};
-use super::machine::Machine;
-use cloakroom_spark::keys::CONFIG_MAP_MAX_SIZE;
+use serde_json::{Value, json};
+
+use super::{Context, Feature, Reader};
+use crate::plan::error::PlanError;
+use crate::plan::facts::Facts;
+use crate::plan::folder::{self, FolderFile};
+use crate::plan::machine::Machine;
+use crate::plan::properties::properties_file;
+use crate::plan::spec::DriverSpec;
+use cloakroom_spark::keys::{self, CONFIG_MAP_MAX_SIZE};
 use cloakroom_spark::{SettingError, SparkConf};
 
 const VARIABLE: &str = "SPARK_CONF_DIR";
 /// Spark's default of `spark.kubernetes.configMap.maxSize`. etcd takes objects of about this size.
 const DEFAULT_MAX_SIZE: u64 = 1024 * 1024;
 
+/// The folder that Spark's images read their configuration from (`SPARK_CONF_DIR_INTERNAL`).
+pub(in crate::plan) const PATH: &str = "/opt/spark/conf";
+/// The volume of the config map. A stock spark-submit has the same name for it, on which `plan::external_submitter` relies.
+pub(in crate::plan) const VOLUME: &str = "spark-conf-volume-driver";
+/// The file in [`PATH`] that the driver is started with (`--properties-file`).
+pub(in crate::plan) const PROPERTIES: &str = "spark.properties";
+/// `rw-r--r--`. Spark sends it as the decimal number 420.
+const MODE: u32 = 0o644;
+
 /// Name and text of each file.
-pub(super) type ConfFolder = BTreeMap<String, String>;
+type Files = BTreeMap<String, String>;
+
+/// The properties are complete when this is added.
+pub(super) struct ConfVolume(Files);
+
+impl ConfVolume {
+    pub fn read(from: &mut Reader) -> Result<Self, PlanError> {
+        let (files, skipped) = read(from.conf, from.machine)?;
+        from.warnings.extend(skipped);
+        Ok(Self(files))
+    }
+}
+
+impl Feature for ConfVolume {
+    fn add(self: Box<Self>, context: &Context, spec: &mut DriverSpec) -> Result<(), PlanError> {
+        let name = &context.names.config_map;
+        let properties = properties_file(name, context.now, &spec.properties);
+        let mut data: BTreeMap<&str, &str> =
+            self.0.iter().map(|(file, text)| (file.as_str(), text.as_str())).collect();
+        data.insert(PROPERTIES, &properties);
+        let item = |file: &&str| json!({"key": file, "mode": MODE, "path": file});
+        let items: Vec<Value> = data.keys().map(item).collect();
+        // Spark puts the namespace into the map, and not into the volume: it is behind `items`.
+        data.insert(&keys::NAMESPACE, &context.namespace);
+        spec.after_pod.push(json!({
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": name, "namespace": context.namespace},
+            "data": data,
+            "immutable": true,
+        }));
+        spec.add_variable("SPARK_CONF_DIR", PATH);
+        spec.mount(VOLUME, PATH);
+        spec.add_volume(json!({"name": VOLUME, "configMap": {"name": name, "items": items}}));
+        Ok(())
+    }
+}
 
 /// Reads `SPARK_CONF_DIR`, else `conf` in `SPARK_HOME`. A file that is left out is a warning.
-pub(super) fn read(conf: &SparkConf, machine: Machine) -> Result<(ConfFolder, Vec<String>), PlanError> {
+fn read(conf: &SparkConf, machine: Machine) -> Result<(Files, Vec<String>), PlanError> {
     let max_size = max_size(conf)?;
     let Some(path) = machine.submitter.spark_conf_folder() else {
-        return Ok((ConfFolder::new(), Vec::new()));
+        return Ok((Files::new(), Vec::new()));
     };
     let unreadable = |error| PlanError::Variable {
         variable: VARIABLE,
@@ -34,7 +86,7 @@ pub(super) fn read(conf: &SparkConf, machine: Machine) -> Result<(ConfFolder, Ve
     // As in Spark, the smallest files come first, so that as many as possible fit. The sort is stable, so files of one
     // size stay in the order of their names.
     files.sort_by_key(|file| file.size_bytes + file.name.len() as u64);
-    let mut folder = ConfFolder::new();
+    let mut folder = Files::new();
     let mut size = 0;
     for file in files {
         match fitting(&file, machine.facts, size, max_size) {
@@ -49,7 +101,7 @@ pub(super) fn read(conf: &SparkConf, machine: Machine) -> Result<(ConfFolder, Ve
 }
 
 /// The files to read. Which of them travel depends on their texts.
-pub(super) fn contents(conf: &SparkConf, machine: Machine) -> Vec<PathBuf> {
+pub(in crate::plan) fn contents(conf: &SparkConf, machine: Machine) -> Vec<PathBuf> {
     let max_size = max_size(conf).unwrap_or_default();
     let folder = machine.submitter.spark_conf_folder();
     let found = folder.and_then(|folder| folder::regular_files(&folder, machine.facts).ok());
@@ -86,14 +138,13 @@ fn fitting(file: &FolderFile, facts: &Facts, taken: u64, max_size: u64) -> Resul
 
 #[cfg(test)]
 mod tests {
-    use super::super::needs::Needs;
-    use super::super::submitter::Submitter;
     use super::*;
     use crate::inputs::read_here;
+    use crate::plan::{Needs, Submitter};
     use cloakroom_spark::Origin;
     use std::fs;
 
-    fn read_folder(files: &[(&str, &[u8])], max_size: &str) -> (ConfFolder, Vec<String>) {
+    fn read_folder(files: &[(&str, &[u8])], max_size: &str) -> (Files, Vec<String>) {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("sub")).unwrap();
         for (name, bytes) in files {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::labels;
-use crate::plan::application::Application;
+use super::{Context, Feature};
 use crate::plan::error::PlanError;
 use crate::plan::metadata;
 use crate::plan::names::APP_ID_LABEL;
@@ -11,30 +11,34 @@ use crate::plan::ports::{self, DriverPorts};
 use crate::plan::spec::{DriverSpec, merge};
 use cloakroom_spark::{SettingError, keys};
 
-pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<DriverSpec, PlanError> {
-    let conf = &application.conf;
-    if conf.contains(&keys::BIND_ADDRESS) {
-        let problem =
-            "it cannot be set on Kubernetes: the driver binds to the address of its pod; leave it out";
-        return Err(conf.refuse(&keys::BIND_ADDRESS, problem).into());
+pub(super) struct Service;
+
+impl Feature for Service {
+    fn add(self: Box<Self>, context: &Context, spec: &mut DriverSpec) -> Result<(), PlanError> {
+        let conf = &context.conf;
+        if conf.contains(&keys::BIND_ADDRESS) {
+            let problem =
+                "it cannot be set on Kubernetes: the driver binds to the address of its pod; leave it out";
+            return Err(conf.refuse(&keys::BIND_ADDRESS, problem).into());
+        }
+        let ports = DriverPorts::of(conf)?;
+        let service = &context.names.service;
+        spec.after_pod.push(json!({
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": object_metadata(context)?,
+            "spec": service_spec(context, &ports)?,
+        }));
+        // Spark sets these even if the user did: executors must find the driver through the service.
+        spec.set_property(&keys::DRIVER_HOST, format!("{service}.{}.svc", context.namespace));
+        spec.set_property(&keys::DRIVER_PORT, ports.driver.to_string());
+        spec.set_property(&keys::DRIVER_BLOCK_MANAGER_PORT, ports.block_manager.to_string());
+        Ok(())
     }
-    let ports = DriverPorts::of(conf)?;
-    let service = &application.names.service;
-    spec.after_pod.push(json!({
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": object_metadata(application)?,
-        "spec": service_spec(application, &ports)?,
-    }));
-    // Spark sets these even if the user did: executors must find the driver through the service.
-    spec.set_property(&keys::DRIVER_HOST, format!("{service}.{}.svc", application.namespace));
-    spec.set_property(&keys::DRIVER_PORT, ports.driver.to_string());
-    spec.set_property(&keys::DRIVER_BLOCK_MANAGER_PORT, ports.block_manager.to_string());
-    Ok(spec)
 }
 
-fn object_metadata(application: &Application) -> Result<Map<String, Value>, SettingError> {
-    let (conf, names) = (&application.conf, &application.names);
+fn object_metadata(context: &Context) -> Result<Map<String, Value>, SettingError> {
+    let (conf, names) = (&context.conf, &context.names);
     let mut metadata = Map::from_iter([("name".to_owned(), json!(names.service))]);
     let as_json = |(name, value): (String, String)| (name, json!(value));
     // The user's labels come second, so they win, as in Spark.
@@ -49,8 +53,8 @@ fn object_metadata(application: &Application) -> Result<Map<String, Value>, Sett
     Ok(metadata)
 }
 
-fn service_spec(application: &Application, ports: &DriverPorts) -> Result<Value, SettingError> {
-    let (conf, version) = (&application.conf, application.version);
+fn service_spec(context: &Context, ports: &DriverPorts) -> Result<Value, SettingError> {
+    let (conf, version) = (&context.conf, context.version);
     let has_details = version.has_service_details();
     let port = |(name, port): (&str, u16)| {
         let mut entry = json!({"name": name, "port": port, "targetPort": port});
@@ -67,7 +71,7 @@ fn service_spec(application: &Application, ports: &DriverPorts) -> Result<Value,
         "ipFamilies": families.split(',').collect::<Vec<_>>(),
         "ipFamilyPolicy": conf.read(&keys::IP_FAMILY_POLICY)?.unwrap_or("SingleStack"),
         "ports": ports,
-        "selector": labels::labels(application)?,
+        "selector": labels::labels(context)?,
     });
     if has_details {
         spec["publishNotReadyAddresses"] = json!(conf.read(&keys::PUBLISH_NOT_READY)?.unwrap_or_default());

@@ -5,45 +5,69 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::labels;
-use crate::plan::application::Application;
+use super::{Context, Feature, Reader};
 use crate::plan::error::PlanError;
 use crate::plan::memory::{self, DriverMemory};
 use crate::plan::ports::DriverPorts;
 use crate::plan::spec::{DriverSpec, append, merge, merge_inside};
+use crate::plan::submitter::Submitter;
+use cloakroom_spark::hadoop_user::short_name;
+use cloakroom_spark::version::SparkVersion;
 use cloakroom_spark::{SettingError, SparkConf, keys, split_list};
 
 /// The container's name, unless a pod template gives it another one.
 const CONTAINER_NAME: &str = "spark-kubernetes-driver";
 
-pub(super) fn step(application: &Application, mut spec: DriverSpec) -> Result<DriverSpec, PlanError> {
-    let memory = DriverMemory::of(&application.conf, &application.resource, application.version)?;
-    configure_container(application, memory, &mut spec)?;
-    add_variables(application, &mut spec);
-    configure_pod(application, &mut spec)?;
-    spec.set_property(&keys::DRIVER_POD_NAME, application.pod_name());
-    spec.set_property(&keys::APP_ID, &application.names.app_id);
-    spec.set_property(&keys::SUBMIT_IN_DRIVER, "true");
-    spec.set_property(&keys::MEMORY_OVERHEAD_FACTOR, memory::java_double(memory.common_factor));
-    // These lists replace the user's: they name each file by the place where the driver will find it.
-    for (key, value) in &application.dependencies.lists {
-        spec.set_property(key, value);
+pub(super) struct Basic {
+    memory: DriverMemory,
+    /// The value of `SPARK_USER` in the pod.
+    user: String,
+    /// The lists of files that name other places now, by key.
+    lists: Vec<(&'static str, String)>,
+}
+
+impl Basic {
+    pub fn read(from: &Reader) -> Result<Self, PlanError> {
+        let Reader { conf, version, arguments, machine, dependencies, .. } = from;
+        Ok(Self {
+            memory: DriverMemory::of(conf, &arguments.resource, *version)?,
+            user: user(arguments.proxy_user.as_deref(), machine.submitter, *version)?,
+            lists: dependencies.lists.clone(),
+        })
     }
-    Ok(spec)
+}
+
+impl Feature for Basic {
+    fn add(self: Box<Self>, context: &Context, spec: &mut DriverSpec) -> Result<(), PlanError> {
+        let Self { memory, user, lists } = *self;
+        configure_container(context, memory, spec)?;
+        add_variables(context, &user, spec);
+        configure_pod(context, spec)?;
+        spec.set_property(&keys::DRIVER_POD_NAME, context.pod_name());
+        spec.set_property(&keys::APP_ID, &context.names.app_id);
+        spec.set_property(&keys::SUBMIT_IN_DRIVER, "true");
+        spec.set_property(&keys::MEMORY_OVERHEAD_FACTOR, memory::java_double(memory.common_factor));
+        // These lists replace the user's: they name each file by the place where the driver will find it.
+        for (key, value) in lists {
+            spec.set_property(key, value);
+        }
+        Ok(())
+    }
 }
 
 fn configure_container(
-    application: &Application,
+    context: &Context,
     memory: DriverMemory,
     spec: &mut DriverSpec,
 ) -> Result<(), PlanError> {
-    let conf = &application.conf;
+    let conf = &context.conf;
     let container = &mut spec.container;
     // Spark keeps a template's name for the container, and replaces its image and pull policy.
     container.entry("name").or_insert_with(|| json!(CONTAINER_NAME));
     container.insert("image".to_owned(), json!(image(conf)?));
     let policy = conf.read(&keys::CONTAINER_IMAGE_PULL_POLICY)?.unwrap_or("IfNotPresent");
     container.insert("imagePullPolicy".to_owned(), json!(policy));
-    let ports = DriverPorts::of(conf)?.of_pod(application.version.has_connect_port());
+    let ports = DriverPorts::of(conf)?.of_pod(context.version.has_connect_port());
     let port = |(name, port)| json!({"name": name, "containerPort": port, "protocol": "TCP"});
     append(container, "ports", ports.into_iter().map(port));
 
@@ -52,7 +76,7 @@ fn configure_container(
     limits.extend(devices(conf)?);
     merge_inside(container, "resources", "requests", requests);
     merge_inside(container, "resources", "limits", limits);
-    if application.version.has_security_context() {
+    if context.version.has_security_context() {
         // Spark 4.3 always sends the field. Its default is false, and the driver's own key wins over the common one.
         let escalation = conf
             .read(&keys::DRIVER_PRIVILEGE_ESCALATION)?
@@ -121,12 +145,29 @@ fn devices(conf: &SparkConf) -> Result<Vec<(String, Value)>, SettingError> {
     Ok(devices.into_values().flatten().collect())
 }
 
-fn add_variables(application: &Application, spec: &mut DriverSpec) {
-    spec.add_variable("SPARK_USER", &application.user);
-    spec.add_variable("SPARK_APPLICATION_ID", &application.names.app_id);
+/// Spark makes a Hadoop user of each name, and refuses a name that cannot be one. Before 4.3 it sends the proxy user's short
+/// name, and the variable `SPARK_USER` wins over that.
+fn user(proxy: Option<&str>, submitter: &Submitter, version: SparkVersion) -> Result<String, PlanError> {
+    let own = submitter.user.clone()?;
+    match proxy {
+        None => Ok(own),
+        Some("") => Err(PlanError::NoProxyUser),
+        Some(name) => {
+            let short = short_name(name, "--proxy-user")?;
+            if version.has_whole_proxy_user() {
+                return Ok(name.to_owned());
+            }
+            Ok(submitter.variables.get("SPARK_USER").map_or(short, String::as_str).to_owned())
+        }
+    }
+}
+
+fn add_variables(context: &Context, user: &str, spec: &mut DriverSpec) {
+    spec.add_variable("SPARK_USER", user);
+    spec.add_variable("SPARK_APPLICATION_ID", &context.names.app_id);
     // Spark adds the user's variables here. Kubernetes takes the last variable of a name, so they override the two
     // above and none that comes later.
-    for (name, value) in application.conf.prefixed(keys::DRIVER_ENV.prefix()) {
+    for (name, value) in context.conf.prefixed(keys::DRIVER_ENV.prefix()) {
         spec.add_variable(name, value);
     }
     // The driver binds to the address of its pod, so `service` refuses `spark.driver.bindAddress`.
@@ -134,17 +175,17 @@ fn add_variables(application: &Application, spec: &mut DriverSpec) {
     spec.add_variable_from(json!({"name": "SPARK_DRIVER_BIND_ADDRESS", "valueFrom": address}));
 }
 
-fn configure_pod(application: &Application, spec: &mut DriverSpec) -> Result<(), PlanError> {
-    let conf = &application.conf;
-    spec.metadata.insert("name".to_owned(), json!(application.pod_name()));
+fn configure_pod(context: &Context, spec: &mut DriverSpec) -> Result<(), PlanError> {
+    let conf = &context.conf;
+    spec.metadata.insert("name".to_owned(), json!(context.pod_name()));
     // Spark names the namespace only in the URL. If a template names one, its client library puts the real one in its
     // place.
     if let Some(namespace) = spec.metadata.get_mut("namespace") {
-        *namespace = json!(application.namespace);
+        *namespace = json!(context.namespace);
     }
     let as_json = |(name, value): (String, String)| (name, json!(value));
-    merge(&mut spec.metadata, "labels", labels::labels(application)?.into_iter().map(as_json));
-    merge(&mut spec.metadata, "annotations", labels::annotations(application)?.into_iter().map(as_json));
+    merge(&mut spec.metadata, "labels", labels::labels(context)?.into_iter().map(as_json));
+    merge(&mut spec.metadata, "annotations", labels::annotations(context)?.into_iter().map(as_json));
     // Spark overwrites the template's policy here.
     spec.spec.insert("restartPolicy".to_owned(), json!("Never"));
     // The driver's own selectors come second, so they win.

@@ -1,0 +1,189 @@
+//! Spark's features of the driver (`KubernetesDriverBuilder`), and ours behind them. A file has all of one feature: the keys that
+//! name its files, what it reads from settings and files, and what it adds to the driver. Features are added in their order,
+//! and do not know each other.
+
+mod basic;
+mod command;
+pub(super) mod conf_volume;
+pub(super) mod credentials;
+pub(super) mod executor_template;
+pub(super) mod hadoop;
+mod init_container;
+pub(super) mod kerberos;
+mod labels;
+mod local_dirs;
+mod network_policy;
+mod secrets;
+mod service;
+mod small_files;
+pub(super) mod volcano;
+mod volumes;
+
+use jiff::Timestamp;
+
+use super::dependencies::Dependencies;
+use super::error::PlanError;
+use super::init_container::InitContainer;
+use super::machine::Machine;
+use super::names::Names;
+use super::spec::DriverSpec;
+use basic::Basic;
+use cloakroom_spark::version::SparkVersion;
+use cloakroom_spark::{SettingError, SparkConf, SubmitArguments, keys};
+use command::Command;
+use conf_volume::ConfVolume;
+use credentials::Credentials;
+use executor_template::ExecutorTemplate;
+use hadoop::HadoopConf;
+use init_container::FetchFiles;
+use kerberos::Kerberos;
+use local_dirs::LocalDirs;
+use network_policy::NetworkPolicy;
+use service::Service;
+use small_files::SmallFiles;
+use volcano::PodGroup;
+use volumes::Volumes;
+
+pub(super) use basic::{Amounts, amounts};
+
+/// The largest sum of a config map's or secret's data, in bytes (`MaxSecretSize` in Kubernetes' API).
+pub(super) const MOST_BYTES: usize = 1 << 20;
+
+/// What features read from, before the first one is added.
+pub(super) struct Reader<'a> {
+    /// Settings, with today's names in place of kubespark's.
+    pub conf: &'a SparkConf,
+    pub machine: Machine<'a>,
+    pub version: SparkVersion,
+    pub arguments: &'a SubmitArguments,
+    pub dependencies: &'a Dependencies,
+    /// Warnings for the user.
+    pub warnings: Vec<String>,
+}
+
+/// What all features know of the submission when they are added.
+pub(super) struct Context {
+    /// Settings, with today's names in place of kubespark's.
+    pub conf: SparkConf,
+    pub version: SparkVersion,
+    pub names: Names,
+    pub namespace: String,
+    pub now: Timestamp,
+    /// The init-container that fetches files for the driver. It is `None` if there is nothing to fetch.
+    pub init_container: Option<InitContainer>,
+}
+
+impl Context {
+    /// `spark.app.name`, which the command line always sets.
+    pub fn app_name(&self) -> &str {
+        self.conf.get(&keys::APP_NAME).unwrap_or_default()
+    }
+
+    /// The name of the driver pod: `spark.kubernetes.driver.pod.name`, else the prefix and `-driver`.
+    pub fn pod_name(&self) -> String {
+        let given = self.conf.get(&keys::DRIVER_POD_NAME).map(str::to_owned);
+        given.unwrap_or_else(|| self.names.of("driver"))
+    }
+}
+
+/// A feature with what it has read.
+pub(super) trait Feature: Send {
+    /// Adds to the driver as the features before it left it.
+    fn add(self: Box<Self>, context: &Context, spec: &mut DriverSpec) -> Result<(), PlanError>;
+}
+
+pub(super) type Features = Vec<Box<dyn Feature>>;
+
+/// Reads a feature; `None` if it has nothing to add.
+type Read = fn(&mut Reader) -> Result<Option<Box<dyn Feature>>, PlanError>;
+
+/// Spark's features, each by the name of its class. The order is Spark's, because it decides the order of volumes, mounts,
+/// environment variables and objects.
+const BUILT_IN: [(&str, Read); 12] = [
+    (BASIC, |from| some(Basic::read(from))),
+    ("org.apache.spark.deploy.k8s.features.DriverKubernetesCredentialsFeatureStep", |from| {
+        some(Credentials::read(from))
+    }),
+    ("org.apache.spark.deploy.k8s.features.DriverServiceFeatureStep", |_| some(Ok(Service))),
+    ("org.apache.spark.deploy.k8s.features.NetworkPolicyFeatureStep", |_| some(Ok(NetworkPolicy))),
+    ("org.apache.spark.deploy.k8s.features.MountSecretsFeatureStep", |_| some(Ok(secrets::Mounted))),
+    ("org.apache.spark.deploy.k8s.features.EnvSecretsFeatureStep", |_| some(Ok(secrets::InVariables))),
+    ("org.apache.spark.deploy.k8s.features.MountVolumesFeatureStep", |_| some(Ok(Volumes))),
+    ("org.apache.spark.deploy.k8s.features.DriverCommandFeatureStep", |from| some(Ok(Command::new(from)))),
+    ("org.apache.spark.deploy.k8s.features.HadoopConfDriverFeatureStep", |from| {
+        boxed(HadoopConf::read(from))
+    }),
+    ("org.apache.spark.deploy.k8s.features.KerberosConfDriverFeatureStep", |from| some(Kerberos::read(from))),
+    ("org.apache.spark.deploy.k8s.features.PodTemplateConfigMapStep", |from| {
+        some(ExecutorTemplate::read(from))
+    }),
+    ("org.apache.spark.deploy.k8s.features.LocalDirsFeatureStep", |from| some(Ok(LocalDirs::new(from)))),
+];
+const BASIC: &str = "org.apache.spark.deploy.k8s.features.BasicDriverFeatureStep";
+
+fn some<F: Feature + 'static>(read: Result<F, PlanError>) -> Result<Option<Box<dyn Feature>>, PlanError> {
+    boxed(read.map(Some))
+}
+
+fn boxed<F: Feature + 'static>(
+    read: Result<Option<F>, PlanError>,
+) -> Result<Option<Box<dyn Feature>>, PlanError> {
+    Ok(read?.map(|feature| Box::new(feature) as Box<dyn Feature>))
+}
+
+/// Reads the features of a submission, in the order in which they are added.
+pub(super) fn read(from: &mut Reader) -> Result<Features, PlanError> {
+    // What is wrong with the folder of configuration is told first.
+    let properties = ConfVolume::read(from)?;
+    let excluded = excluded(from.conf, from.version)?;
+    let mut features = Features::new();
+    for (class, read) in BUILT_IN.into_iter().chain(extra(from.conf)?) {
+        let feature = read(from)?;
+        // Spark also makes those that it excludes, so it checks their settings, and excludes those of `featureSteps`.
+        features.extend(feature.filter(|_| !excluded.contains(&class)));
+    }
+    // Ours cannot be excluded. The properties come last, because every other feature may change them; in Spark, too, the
+    // config map is not a step.
+    features.extend(boxed(SmallFiles::read(from))?);
+    features.push(Box::new(FetchFiles));
+    features.push(Box::new(properties));
+    Ok(features)
+}
+
+/// The extra steps of `spark.kubernetes.driver.pod.featureSteps`. Spark loads each class by reflection. Here only
+/// Volcano's step is built in; any other class is refused.
+fn extra(conf: &SparkConf) -> Result<Vec<(&'static str, Read)>, SettingError> {
+    let known = |class: &str| {
+        let problem = format!(
+            "{class} is a class that only a JVM can run; {} is the one that is known here, anything else goes into \
+             the pod template (`spark.kubernetes.driver.podTemplateFile`)",
+            volcano::CLASS
+        );
+        if class == volcano::CLASS {
+            Ok((volcano::CLASS, (|from| some(PodGroup::read(from))) as Read))
+        } else {
+            Err(conf.refuse(&keys::EXTRA_STEPS, problem))
+        }
+    };
+    classes(conf, &keys::EXTRA_STEPS).map(known).collect()
+}
+
+fn excluded(conf: &SparkConf, version: SparkVersion) -> Result<Vec<&str>, SettingError> {
+    // Before 4.1 Spark does not know the key and makes all steps.
+    if !version.can_exclude_steps() {
+        return Ok(Vec::new());
+    }
+    let classes: Vec<&str> = classes(conf, &keys::EXCLUDED_STEPS).collect();
+    // Spark would send a pod without a container, and every API server refuses that.
+    if classes.contains(&BASIC) {
+        return Err(conf.refuse(
+            &keys::EXCLUDED_STEPS,
+            format!("{BASIC} cannot be left out: without it, the pod has no container"),
+        ));
+    }
+    Ok(classes)
+}
+
+fn classes<'a>(conf: &'a SparkConf, key: &str) -> impl Iterator<Item = &'a str> {
+    cloakroom_spark::split_list(conf.get(key).unwrap_or_default())
+}
