@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-/// The part of the plan that features change (Spark's `SparkPod` and
-/// `KubernetesDriverSpec`).
+/// The part of the plan that features change (Spark's `SparkPod` and `KubernetesDriverSpec`).
 #[derive(Clone, Default, PartialEq)]
 pub(super) struct DriverSpec {
     /// The pod's fields beside metadata and spec: `apiVersion`, `kind`, and what a template adds.

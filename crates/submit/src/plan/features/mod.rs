@@ -27,22 +27,8 @@ use super::init_container::InitContainer;
 use super::machine::Machine;
 use super::names::Names;
 use super::spec::DriverSpec;
-use basic::Basic;
 use cloakroom_spark::version::SparkVersion;
-use cloakroom_spark::{SettingError, SparkConf, SubmitArguments, keys};
-use command::Command;
-use conf_volume::ConfVolume;
-use credentials::Credentials;
-use executor_template::ExecutorTemplate;
-use hadoop::HadoopConf;
-use init_container::FetchFiles;
-use kerberos::Kerberos;
-use local_dirs::LocalDirs;
-use network_policy::NetworkPolicy;
-use service::Service;
-use small_files::SmallFiles;
-use volcano::PodGroup;
-use volumes::Volumes;
+use cloakroom_spark::{SettingError, SparkConf, SubmitArguments, keys, split_list};
 
 pub(super) use basic::{Amounts, amounts};
 
@@ -97,29 +83,29 @@ pub(super) type Features = Vec<Box<dyn Feature>>;
 /// Reads a feature; `None` if it has nothing to add.
 type Read = fn(&mut Reader) -> Result<Option<Box<dyn Feature>>, PlanError>;
 
+/// Where Spark has the classes of its features.
+const PACKAGE: &str = "org.apache.spark.deploy.k8s.features.";
+const BASIC: &str = "BasicDriverFeatureStep";
+
 /// Spark's features, each by the name of its class. The order is Spark's, because it decides the order of volumes, mounts,
 /// environment variables and objects.
 const BUILT_IN: [(&str, Read); 12] = [
-    (BASIC, |from| some(Basic::read(from))),
-    ("org.apache.spark.deploy.k8s.features.DriverKubernetesCredentialsFeatureStep", |from| {
-        some(Credentials::read(from))
-    }),
-    ("org.apache.spark.deploy.k8s.features.DriverServiceFeatureStep", |_| some(Ok(Service))),
-    ("org.apache.spark.deploy.k8s.features.NetworkPolicyFeatureStep", |_| some(Ok(NetworkPolicy))),
-    ("org.apache.spark.deploy.k8s.features.MountSecretsFeatureStep", |_| some(Ok(secrets::Mounted))),
-    ("org.apache.spark.deploy.k8s.features.EnvSecretsFeatureStep", |_| some(Ok(secrets::InVariables))),
-    ("org.apache.spark.deploy.k8s.features.MountVolumesFeatureStep", |_| some(Ok(Volumes))),
-    ("org.apache.spark.deploy.k8s.features.DriverCommandFeatureStep", |from| some(Ok(Command::new(from)))),
-    ("org.apache.spark.deploy.k8s.features.HadoopConfDriverFeatureStep", |from| {
-        boxed(HadoopConf::read(from))
-    }),
-    ("org.apache.spark.deploy.k8s.features.KerberosConfDriverFeatureStep", |from| some(Kerberos::read(from))),
-    ("org.apache.spark.deploy.k8s.features.PodTemplateConfigMapStep", |from| {
-        some(ExecutorTemplate::read(from))
-    }),
-    ("org.apache.spark.deploy.k8s.features.LocalDirsFeatureStep", |from| some(Ok(LocalDirs::new(from)))),
+    (BASIC, |from| some(basic::Basic::read(from))),
+    ("DriverKubernetesCredentialsFeatureStep", |from| some(credentials::Credentials::read(from))),
+    ("DriverServiceFeatureStep", |_| some(Ok(service::Service))),
+    ("NetworkPolicyFeatureStep", |_| some(Ok(network_policy::NetworkPolicy))),
+    ("MountSecretsFeatureStep", |_| some(Ok(secrets::Mounted))),
+    ("EnvSecretsFeatureStep", |_| some(Ok(secrets::InVariables))),
+    ("MountVolumesFeatureStep", |_| some(Ok(volumes::Volumes))),
+    ("DriverCommandFeatureStep", |from| some(Ok(command::Command::new(from)))),
+    ("HadoopConfDriverFeatureStep", |from| boxed(hadoop::HadoopConf::read(from))),
+    ("KerberosConfDriverFeatureStep", |from| some(kerberos::Kerberos::read(from))),
+    ("PodTemplateConfigMapStep", |from| some(executor_template::ExecutorTemplate::read(from))),
+    ("LocalDirsFeatureStep", |from| some(Ok(local_dirs::LocalDirs::new(from)))),
 ];
-const BASIC: &str = "org.apache.spark.deploy.k8s.features.BasicDriverFeatureStep";
+
+/// The only class of `spark.kubernetes.driver.pod.featureSteps` that is built in here.
+const EXTRA: (&str, Read) = (volcano::STEP, |from| some(volcano::PodGroup::read(from)));
 
 fn some<F: Feature + 'static>(read: Result<F, PlanError>) -> Result<Option<Box<dyn Feature>>, PlanError> {
     boxed(read.map(Some))
@@ -134,56 +120,51 @@ fn boxed<F: Feature + 'static>(
 /// Reads the features of a submission, in the order in which they are added.
 pub(super) fn read(from: &mut Reader) -> Result<Features, PlanError> {
     // What is wrong with the folder of configuration is told first.
-    let properties = ConfVolume::read(from)?;
+    let properties = conf_volume::ConfVolume::read(from)?;
     let excluded = excluded(from.conf, from.version)?;
     let mut features = Features::new();
-    for (class, read) in BUILT_IN.into_iter().chain(extra(from.conf)?) {
+    for (step, read) in BUILT_IN.into_iter().chain(extra(from.conf)?) {
         let feature = read(from)?;
         // Spark also makes those that it excludes, so it checks their settings, and excludes those of `featureSteps`.
-        features.extend(feature.filter(|_| !excluded.contains(&class)));
+        features.extend(feature.filter(|_| !excluded.contains(&step)));
     }
     // Ours cannot be excluded. The properties come last, because every other feature may change them; in Spark, too, the
     // config map is not a step.
-    features.extend(boxed(SmallFiles::read(from))?);
-    features.push(Box::new(FetchFiles));
+    features.extend(boxed(small_files::SmallFiles::read(from))?);
+    features.push(Box::new(init_container::FetchFiles));
     features.push(Box::new(properties));
     Ok(features)
 }
 
-/// The extra steps of `spark.kubernetes.driver.pod.featureSteps`. Spark loads each class by reflection. Here only
-/// Volcano's step is built in; any other class is refused.
+/// The extra steps of `spark.kubernetes.driver.pod.featureSteps`. Spark loads each class by reflection. Here a class that is
+/// not built in is refused.
 fn extra(conf: &SparkConf) -> Result<Vec<(&'static str, Read)>, SettingError> {
     let known = |class: &str| {
-        let problem = format!(
-            "{class} is a class that only a JVM can run; {} is the one that is known here, anything else goes into \
-             the pod template (`spark.kubernetes.driver.podTemplateFile`)",
-            volcano::CLASS
-        );
-        if class == volcano::CLASS {
-            Ok((volcano::CLASS, (|from| some(PodGroup::read(from))) as Read))
-        } else {
-            Err(conf.refuse(&keys::EXTRA_STEPS, problem))
+        if class.strip_prefix(PACKAGE) == Some(EXTRA.0) {
+            return Ok(EXTRA);
         }
+        let problem = format!(
+            "{class} is a class that only a JVM can run; {PACKAGE}{} is the one that is known here, anything else goes into \
+             the pod template (`spark.kubernetes.driver.podTemplateFile`)",
+            EXTRA.0
+        );
+        Err(conf.refuse(&keys::EXTRA_STEPS, problem))
     };
-    classes(conf, &keys::EXTRA_STEPS).map(known).collect()
+    split_list(conf.get(&keys::EXTRA_STEPS).unwrap_or_default()).map(known).collect()
 }
 
+/// The steps of `spark.kubernetes.driver.pod.excludedFeatureSteps`, by the names of their classes.
 fn excluded(conf: &SparkConf, version: SparkVersion) -> Result<Vec<&str>, SettingError> {
     // Before 4.1 Spark does not know the key and makes all steps.
     if !version.can_exclude_steps() {
         return Ok(Vec::new());
     }
-    let classes: Vec<&str> = classes(conf, &keys::EXCLUDED_STEPS).collect();
+    let classes = split_list(conf.get(&keys::EXCLUDED_STEPS).unwrap_or_default());
+    let steps: Vec<&str> = classes.filter_map(|class| class.strip_prefix(PACKAGE)).collect();
     // Spark would send a pod without a container, and every API server refuses that.
-    if classes.contains(&BASIC) {
-        return Err(conf.refuse(
-            &keys::EXCLUDED_STEPS,
-            format!("{BASIC} cannot be left out: without it, the pod has no container"),
-        ));
+    if steps.contains(&BASIC) {
+        let problem = format!("{PACKAGE}{BASIC} cannot be left out: without it, the pod has no container");
+        return Err(conf.refuse(&keys::EXCLUDED_STEPS, problem));
     }
-    Ok(classes)
-}
-
-fn classes<'a>(conf: &'a SparkConf, key: &str) -> impl Iterator<Item = &'a str> {
-    cloakroom_spark::split_list(conf.get(key).unwrap_or_default())
+    Ok(steps)
 }

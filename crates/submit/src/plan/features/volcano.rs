@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Context, Feature, Reader};
+use super::{Context, Feature, PACKAGE, Reader};
 use crate::plan::error::PlanError;
 use crate::plan::file_key::{FileKey, How};
 use crate::plan::source;
@@ -15,8 +15,8 @@ use crate::plan::spec::{DriverSpec, merge};
 use crate::plan::template;
 use cloakroom_spark::{SparkConf, keys, split_list};
 
-/// The only class of `spark.kubernetes.driver.pod.featureSteps` that is built in here.
-pub(super) const CLASS: &str = "org.apache.spark.deploy.k8s.features.VolcanoFeatureStep";
+/// The name of Spark's class.
+pub(super) const STEP: &str = "VolcanoFeatureStep";
 
 const KIND: (&str, &str) = ("PodGroup", "scheduling.volcano.sh/v1beta1");
 
@@ -62,7 +62,8 @@ impl Feature for PodGroup {
 
 /// Whether the settings name this step.
 fn is_asked_for(conf: &SparkConf) -> bool {
-    split_list(conf.get(&keys::EXTRA_STEPS).unwrap_or_default()).any(|asked| asked == CLASS)
+    split_list(conf.get(&keys::EXTRA_STEPS).unwrap_or_default())
+        .any(|class| class.strip_prefix(PACKAGE) == Some(STEP))
 }
 
 /// The types of the fields, as Spark's library has them (`io.fabric8.volcano.api.model.scheduling.v1beta1`).
