@@ -13,7 +13,7 @@ use cloakroom_submit::inputs::Local;
 use cloakroom_submit::plan::{Asking, PlanError, Request, Submitter};
 use cloakroom_submit::run;
 use cloakroom_submit::stage::NamedServer;
-use cloakroom_submit::{Drawn, Log, Submission};
+use cloakroom_submit::{Randomness, Log, Submission};
 use jiff::Timestamp;
 use libfuzzer_sys::fuzz_target;
 use rand::SeedableRng as _;
@@ -75,9 +75,9 @@ fn planned(folder: &Path, container: &str, version: &str) -> Result<Submission, 
         working_folder: folder.to_owned(),
     };
     let now = Timestamp::from_millisecond(1_795_223_152_157).expect("a time");
-    let drawn = Drawn::new(now, &mut StdRng::seed_from_u64(7));
+    let randomness = Randomness::new(now, &mut StdRng::seed_from_u64(7));
     let request = Request { arguments, submitter, asking: Asking::Preview };
-    RUNTIME.block_on(run::planned(&request, &Local, &NamedServer::BY_ADDRESS, &drawn, &Log::new(|_| {})))
+    RUNTIME.block_on(run::planned(&request, &Local, &NamedServer::BY_ADDRESS, &randomness, &Log::new(|_| {})))
 }
 
 /// The pod runs the application, whatever the template says.

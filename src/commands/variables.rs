@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 
-use cloakroom_core::near::nearest;
+use cloakroom_core::suggestions::nearest;
 
 use crate::cli::{Cli, SUBMIT_VARIABLES};
 

@@ -4,7 +4,7 @@
 //! - [`protocol`]: what goes over the wire
 //! - [`size`], [`time`]: sizes and times, as people write and read them
 //! - [`image`]: names of container images
-//! - [`near`]: the word that was probably meant by a mistyped one
+//! - [`suggestions`]: the word that was probably meant by a mistyped one
 //! - [`text`]: what comes from elsewhere, made fit to be shown
 //! - [`retry`]: waits between attempts, and what is told of them
 //! - [`reload`]: files that are read again when they change
@@ -22,7 +22,6 @@ pub mod host;
 pub mod image;
 pub mod lock;
 pub mod metrics;
-pub mod near;
 pub mod protocol;
 mod quantity;
 pub mod reload;
@@ -30,6 +29,7 @@ pub mod resource;
 pub mod retry;
 pub mod secret_text;
 pub mod size;
+pub mod suggestions;
 pub mod text;
 pub mod time;
 pub mod waiting;

@@ -11,7 +11,6 @@
 mod advice;
 mod calls;
 pub mod create;
-mod drawn;
 mod events;
 mod exit_code;
 mod file_copy;
@@ -23,6 +22,7 @@ mod leftovers;
 mod log;
 pub mod plan;
 mod pod_state;
+mod randomness;
 pub mod reach;
 mod requested_tokens;
 pub mod run;
@@ -31,11 +31,11 @@ pub mod stage;
 mod submission;
 mod uploader;
 
-pub use drawn::Drawn;
 pub use events::{Event, Events, Log, TakenBack, UnderWay, Uploading};
 pub use file_copy::{FileCopy, FileCopyError};
 pub use left::Left;
 pub use log::{Level, Lines, Status};
+pub use randomness::Randomness;
 pub use requested_tokens::RequestedTokens;
 pub use server_place::{BadName, ServerPlace, ServerService};
 pub use stage::{BundleKind, StagePlan};

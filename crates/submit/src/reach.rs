@@ -23,7 +23,7 @@ use super::calls;
 use super::server_place::{PORT, Route, ServerService};
 use cloakroom_cluster::{ApiFailure, ApiServer, ServicePort, ServiceProxy, Unanswered};
 use cloakroom_core::protocol::v1::UploadAuthKind;
-use cloakroom_core::protocol::{CHALLENGE, PROXIED_AUTHORIZATION, REQUEST_ID, Word};
+use cloakroom_core::protocol::{CHALLENGE, PROXIED_AUTHORIZATION, REQUEST_ID, WireName};
 use cloakroom_spark::keys;
 use cloakroom_transfer::client::{
     Body, Failure, GivenUp, HttpClient, RetryPolicy, ServerAddress, Told, Tried, Way,
@@ -53,7 +53,7 @@ pub struct Reached {
     /// The image that the server advertises for init-containers.
     pub fetch_image: Option<String>,
     /// The credential that uploads need; `None` if the server does not tell.
-    pub upload_auth: Option<Word<UploadAuthKind>>,
+    pub upload_auth: Option<WireName<UploadAuthKind>>,
     /// A warning about the way.
     pub warning: Option<String>,
 }

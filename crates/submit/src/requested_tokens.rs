@@ -27,11 +27,11 @@ pub struct RequestedTokens {
     address: ServerAddress,
     calls: Calls,
     uploader: Uploader,
-    held: Mutex<Held>,
+    state: Mutex<TokenState>,
 }
 
 #[derive(Default)]
-struct Held {
+struct TokenState {
     /// Whether the server wants such tokens, as far as is known.
     is_wanted: bool,
     credential: Option<Credential>,
@@ -69,8 +69,8 @@ impl RequestedTokens {
         address: ServerAddress,
     ) -> Self {
         let calls = Calls::new(api_server, namespace);
-        let held = Held { is_wanted: uploader.is_wanted, ..Held::default() };
-        Self { http, address, calls, uploader, held: Mutex::new(held) }
+        let state = TokenState { is_wanted: uploader.is_wanted, ..TokenState::default() };
+        Self { http, address, calls, uploader, state: Mutex::new(state) }
     }
 
     /// Asks a server that has refused an upload without a token.
@@ -91,26 +91,26 @@ impl RequestedTokens {
         Ok(())
     }
 
-    async fn request(&self, held: &mut Held) -> Result<Credential, Failure> {
+    async fn request(&self, state: &mut TokenState) -> Result<Credential, Failure> {
         let Uploader { account, audience, .. } = &self.uploader;
         let mut life = Life::begin(LIFETIME);
         let answer = self.calls.request_token(account, audience, LIFETIME).await;
-        let answer = answer.map_err(|failure| self.explained(&failure, held.credential.is_some()))?;
+        let answer = answer.map_err(|failure| self.explained(&failure, state.credential.is_some()))?;
         let token = answer.body["status"]["token"].as_str().and_then(UploadToken::from_text);
         let token = token.ok_or_else(|| Failure::NoToken {
             why: "the API server's answer to a request for a token has none".to_owned(),
             is_transient: false,
         })?;
         let seconds = answer.body["spec"]["expirationSeconds"].as_u64();
-        let user = match held.credential.take() {
+        let user = match state.credential.take() {
             Some(last) => last.user,
             None => self.calls.own_name().await.filter(|name| can_be_claimed(name)),
         };
         let credential = Credential { token, user };
-        held.credential = Some(credential.clone());
+        state.credential = Some(credential.clone());
         life.lasts = seconds.map_or(LIFETIME, Duration::from_secs);
-        held.life = Some(life);
-        held.was_taken = false;
+        state.life = Some(life);
+        state.was_taken = false;
         Ok(credential)
     }
 
@@ -164,41 +164,41 @@ impl RequestedTokens {
 #[async_trait]
 impl UploadTokens for RequestedTokens {
     async fn credential(&self) -> Result<Option<Credential>, Failure> {
-        let mut held = self.held.lock().await;
-        if !held.is_wanted {
+        let mut state = self.state.lock().await;
+        if !state.is_wanted {
             return Ok(None);
         }
         self.check_way()?;
-        let lasts = held.life.as_ref().is_some_and(|life| life.left() >= LEAST_LEFT);
-        match &held.credential {
+        let lasts = state.life.as_ref().is_some_and(|life| life.left() >= LEAST_LEFT);
+        match &state.credential {
             Some(credential) if lasts => Ok(Some(credential.clone())),
-            _ => self.request(&mut held).await.map(Some),
+            _ => self.request(&mut state).await.map(Some),
         }
     }
 
     async fn taken(&self) {
-        self.held.lock().await.was_taken = true;
+        self.state.lock().await.was_taken = true;
     }
 
     /// Without a token, the server may want one. A token that was good before may have lost its account, or its key. A second
     /// refusal is final.
     async fn refused(&self) -> bool {
-        let mut held = self.held.lock().await;
-        if !held.is_wanted {
-            held.is_wanted = self.are_wanted().await;
-            return held.is_wanted;
+        let mut state = self.state.lock().await;
+        if !state.is_wanted {
+            state.is_wanted = self.are_wanted().await;
+            return state.is_wanted;
         }
-        let has_ended = held.life.as_ref().is_some_and(|life| life.left().is_zero());
-        let is_worth_another = (held.was_taken || has_ended) && !held.was_replaced;
+        let has_ended = state.life.as_ref().is_some_and(|life| life.left().is_zero());
+        let is_worth_another = (state.was_taken || has_ended) && !state.was_replaced;
         if is_worth_another {
-            held.was_replaced = true;
-            held.life = None;
+            state.was_replaced = true;
+            state.life = None;
         }
         is_worth_another
     }
 
     async fn about_refused(&self) -> Option<String> {
-        self.held.lock().await.credential.as_ref()?;
+        self.state.lock().await.credential.as_ref()?;
         let Uploader { account, audience, .. } = &self.uploader;
         Some(format!(
             "the token was requested from the API server, of the service account {account} for the audience {audience}, which \

@@ -1,7 +1,7 @@
 //! The account whose tokens are requested for uploads.
 
 use cloakroom_core::protocol::v1::UploadAuthKind;
-use cloakroom_core::protocol::{Word, upload_audience};
+use cloakroom_core::protocol::{WireName, upload_audience};
 
 /// The service account whose tokens are requested, and what they are good for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,8 +26,8 @@ impl Uploader {
 
     /// The same for a server that says this of its uploads; `None` if it wants no such tokens. A server that says nothing
     /// is asked once it refuses an upload.
-    pub fn answered(self, upload_auth: Option<&Word<UploadAuthKind>>) -> Option<Self> {
-        let is_wanted = upload_auth == Some(&Word::Known(UploadAuthKind::Kubernetes));
+    pub fn answered(self, upload_auth: Option<&WireName<UploadAuthKind>>) -> Option<Self> {
+        let is_wanted = upload_auth == Some(&WireName::Known(UploadAuthKind::Kubernetes));
         (is_wanted || upload_auth.is_none()).then_some(Self { is_wanted, ..self })
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use cloakroom_spark::{MainResource, Origin, SparkConf, SubmitArguments};
-use cloakroom_submit::Drawn;
+use cloakroom_submit::Randomness;
 use cloakroom_submit::plan::external_submitter::ExternalRequest;
 use cloakroom_submit::plan::external_submitter::operator::ApplicationFile;
 use cloakroom_submit::plan::{Asking, Request, Submitter};
@@ -12,8 +12,8 @@ use jiff::Timestamp;
 
 const NAMESPACE: &str = "default";
 
-pub fn drawn() -> Drawn {
-    Drawn::new(Timestamp::now(), &mut rand::rng())
+pub fn randomness() -> Randomness {
+    Randomness::new(Timestamp::now(), &mut rand::rng())
 }
 
 /// The application, which is not waited for. Its jar and its file are made in `folder`.

@@ -48,7 +48,7 @@ impl TestRun {
 
     async fn submission(&self) -> Submission {
         let request = requests::application(self.folder.path(), STAGING);
-        planned(&request, &Local, &self.stager, &requests::drawn(), &self.log).await.unwrap()
+        planned(&request, &Local, &self.stager, &requests::randomness(), &self.log).await.unwrap()
     }
 
     async fn submit(&self) -> Result<Ended, RunError> {
@@ -67,8 +67,8 @@ impl TestRun {
     ) -> Result<HandedOver, RunError> {
         let file = file.map(|text| ApplicationFile::parse("app.yaml", text, None).unwrap());
         let request = requests::external(self.folder.path(), STAGING, file);
-        let drawn = requests::drawn();
-        let external = handed_over(&request, &Local, &self.stager, &drawn, &self.log).await.unwrap();
+        let randomness = requests::randomness();
+        let external = handed_over(&request, &Local, &self.stager, &randomness, &self.log).await.unwrap();
         let (server, stop) = (Some(&self.submitter.server), &self.submitter.stop);
         let work = HandOver { server, inputs: &Local, stager: &self.stager, log: &self.log, stop };
         work.run(&external, |to_apply| Ok(take(to_apply)?)).await

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use cloakroom_core::protocol::Word;
+use cloakroom_core::protocol::WireName;
 use cloakroom_core::protocol::admin::{AcceptedCluster, SweepReport};
 use cloakroom_core::resource::Named;
 use cloakroom_core::text::harmless;
@@ -86,7 +86,7 @@ pub(super) fn held(report: &SweepReport) -> String {
 }
 
 /// `deleted 3: 2 unused, 1 orphaned`.
-fn counted<T: Named>(what: &str, counts: &BTreeMap<Word<T>, u64>) -> String {
+fn counted<T: Named>(what: &str, counts: &BTreeMap<WireName<T>, u64>) -> String {
     let total: u64 = counts.values().sum();
     if total == 0 {
         return format!("{what} nothing");
@@ -126,7 +126,8 @@ mod tests {
     #[test]
     fn a_sweep_is_told_in_two_lines_and_what_is_unusual_in_more() {
         let mut report = SweepReport {
-            kept: [(KeepReason::OwnerPresent.into(), 9), (Word::Other("new-in-2030".to_owned()), 3)].into(),
+            kept: [(KeepReason::OwnerPresent.into(), 9), (WireName::Other("new-in-2030".to_owned()), 3)]
+                .into(),
             ..SweepReport::default()
         };
         assert_eq!(text(&report), "deleted nothing\nkept 12: 3 new-in-2030, 9 owner-present\n");

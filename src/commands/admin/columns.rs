@@ -17,7 +17,7 @@ pub(super) fn staged(rows: &[StagedResource], now: Timestamp) -> Table<9> {
         let by = by.split_whitespace().collect::<Vec<_>>().join("_");
         let kept = row.kept_because.as_deref().unwrap_or("-").to_owned();
         let [id, namespace, owner, size, age, used] = common(row, now);
-        table.push([id, namespace, owner, size, age, used, by, kept, messages::goes(row, now)]);
+        table.push([id, namespace, owner, size, age, used, by, kept, messages::ending(row, now)]);
     }
     table
 }

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use cloakroom_core::protocol::Word;
+use cloakroom_core::protocol::WireName;
 use cloakroom_core::protocol::admin::{ResourceDetails, StagedResource};
 use cloakroom_core::protocol::status::WatchState;
 use cloakroom_core::protocol::v1::OwnerMetadata;
@@ -11,21 +11,21 @@ use cloakroom_core::resource::{KeepReason, Unknown};
 use super::age;
 
 /// When the server will delete the resource, in a few words for a column.
-pub(super) fn goes(resource: &StagedResource, now: Timestamp) -> String {
+pub(super) fn ending(resource: &StagedResource, now: Timestamp) -> String {
     let Some(why) = &resource.kept_because else {
         return if resource.due_because.is_some() { "next sweep" } else { "gone" }.to_owned();
     };
     let (before, after, without_time) = match why {
-        Word::Known(KeepReason::OwnerPresent | KeepReason::OwnerFinished) => {
+        WireName::Known(KeepReason::OwnerPresent | KeepReason::OwnerFinished) => {
             ("with its owner, ", " at most", "with its owner")
         }
-        Word::Known(KeepReason::Downloading) => return "after the download".to_owned(),
-        Word::Known(KeepReason::OwnerGone) => ("", "", "when that is certain"),
-        Word::Known(KeepReason::OwnersNotAsked) => ("", "", "by hand"),
-        Word::Known(KeepReason::OwnerUnknown(Unknown::OtherCluster)) => {
+        WireName::Known(KeepReason::Downloading) => return "after the download".to_owned(),
+        WireName::Known(KeepReason::OwnerGone) => ("", "", "when that is certain"),
+        WireName::Known(KeepReason::OwnersNotAsked) => ("", "", "by hand"),
+        WireName::Known(KeepReason::OwnerUnknown(Unknown::OtherCluster)) => {
             ("", "", "when its owner's cluster answers")
         }
-        Word::Known(
+        WireName::Known(
             KeepReason::NotUsedYet
             | KeepReason::NotReadYet
             | KeepReason::ReadRecently
@@ -33,7 +33,7 @@ pub(super) fn goes(resource: &StagedResource, now: Timestamp) -> String {
             | KeepReason::Held
             | KeepReason::OwnerUnknown(_),
         )
-        | Word::Other(_) => ("", "", "when its owner is known"),
+        | WireName::Other(_) => ("", "", "when its owner is known"),
     };
     match resource.expires_at {
         Some(at) => format!("{before}in {}{after}", age::between(now, at)),
@@ -42,13 +42,13 @@ pub(super) fn goes(resource: &StagedResource, now: Timestamp) -> String {
 }
 
 /// Why the server keeps the resource, as the part of a sentence after “because”.
-pub(super) fn because(why: &Word<KeepReason>, details: &ResourceDetails) -> String {
+pub(super) fn because(why: &WireName<KeepReason>, details: &ResourceDetails) -> String {
     let ago = |at: Option<Timestamp>| {
         at.map_or_else(|| "some time ago".to_owned(), |at| format!("{} ago", age::between(at, details.now)))
     };
     let known = match why {
-        Word::Known(known) => *known,
-        Word::Other(text) => return text.clone(),
+        WireName::Known(known) => *known,
+        WireName::Other(text) => return text.clone(),
     };
     match known {
         KeepReason::OwnerPresent => "its owner exists",
@@ -106,32 +106,32 @@ pub(super) fn end(details: &ResourceDetails) -> String {
         return format!("with the next sweep ({})", resource.due_because.as_deref().unwrap_or_default());
     };
     let (before, after, without_time) = match why {
-        Word::Known(KeepReason::OwnerPresent) => {
+        WireName::Known(KeepReason::OwnerPresent) => {
             ("some time after its owner is gone, ", " at the latest", "some time after its owner is gone")
         }
-        Word::Known(KeepReason::OwnerFinished) => {
+        WireName::Known(KeepReason::OwnerFinished) => {
             ("with its owner's pods, ", " at the latest", "with its owner's pods")
         }
-        Word::Known(KeepReason::NotUsedYet) => {
+        WireName::Known(KeepReason::NotUsedYet) => {
             ("", ", unless it is downloaded before or its owner comes", OWNER_IS_GONE)
         }
-        Word::Known(KeepReason::OwnerGone) => {
+        WireName::Known(KeepReason::OwnerGone) => {
             ("", ", unless its owner comes back", "when another sweep confirms that its owner is gone")
         }
-        Word::Known(KeepReason::OwnerNotSeenYet) => ("", ", unless its owner comes", OWNER_IS_GONE),
-        Word::Known(KeepReason::NotReadYet | KeepReason::ReadRecently) => {
+        WireName::Known(KeepReason::OwnerNotSeenYet) => ("", ", unless its owner comes", OWNER_IS_GONE),
+        WireName::Known(KeepReason::NotReadYet | KeepReason::ReadRecently) => {
             ("", ", unless it is read before", "some time after it is read")
         }
-        Word::Known(KeepReason::Downloading) => return "not before the download is over".to_owned(),
-        Word::Known(KeepReason::OwnersNotAsked) => {
+        WireName::Known(KeepReason::Downloading) => return "not before the download is over".to_owned(),
+        WireName::Known(KeepReason::OwnersNotAsked) => {
             ("", IN_ANY_CASE, "by hand only: by its ticket or with cloakroom rm")
         }
-        Word::Known(KeepReason::OwnerUnknown(Unknown::OtherCluster)) => (
+        WireName::Known(KeepReason::OwnerUnknown(Unknown::OtherCluster)) => (
             "",
             IN_ANY_CASE,
             "when the known cluster answers again, or an admin accepts another one (cloakroom ls says how)",
         ),
-        Word::Known(KeepReason::Held | KeepReason::OwnerUnknown(_)) | Word::Other(_) => {
+        WireName::Known(KeepReason::Held | KeepReason::OwnerUnknown(_)) | WireName::Other(_) => {
             ("", IN_ANY_CASE, OWNER_IS_GONE)
         }
     };
@@ -146,13 +146,13 @@ const OWNER_IS_GONE: &str = "when its owner is known to be gone";
 
 /// Whether owners may exist that a watch in this state does not show. A namespace that is gone has no owners, so its
 /// watch is not blind.
-pub(super) fn is_blind(state: &Word<WatchState>) -> bool {
+pub(super) fn is_blind(state: &WireName<WatchState>) -> bool {
     match state {
-        Word::Known(WatchState::Ready | WatchState::NamespaceGone) => false,
-        Word::Known(
+        WireName::Known(WatchState::Ready | WatchState::NamespaceGone) => false,
+        WireName::Known(
             WatchState::Starting | WatchState::Forbidden | WatchState::Failing | WatchState::NoSuchKind,
         )
-        | Word::Other(_) => true,
+        | WireName::Other(_) => true,
     }
 }
 
@@ -191,7 +191,7 @@ pub(super) mod tests {
                 size_bytes: 4,
                 created_at: now - Duration::from_hours(2),
                 last_used_at: ago(180),
-                kept_because: why.map(|why| Word::of(why.to_owned())),
+                kept_because: why.map(|why| WireName::read(why.to_owned())),
                 expires_at: expires_in.map(|seconds| now + Duration::from_secs(seconds)),
                 due_because: None,
                 uploaded_by: None,
@@ -211,7 +211,7 @@ pub(super) mod tests {
     }
 
     fn sentence(why: &str) -> String {
-        because(&Word::of(why.to_owned()), &details(None, None))
+        because(&WireName::read(why.to_owned()), &details(None, None))
     }
 
     #[test]
@@ -220,7 +220,7 @@ pub(super) mod tests {
             let details = details(Some(why.as_str()), None);
             let sentence = because(&(*why).into(), &details);
             assert!(sentence.contains(' ') && sentence != why.as_str(), "{sentence}");
-            assert!(!end(&details).is_empty() && !goes(&details.resource, details.now).is_empty());
+            assert!(!end(&details).is_empty() && !ending(&details.resource, details.now).is_empty());
         }
     }
 
@@ -229,7 +229,7 @@ pub(super) mod tests {
         let new = Some("new-in-2030");
         assert_eq!(sentence("new-in-2030"), "new-in-2030");
         assert_eq!(end(&details(new, None)), "when its owner is known to be gone");
-        assert_eq!(goes(&details(new, Some(60)).resource, details(new, None).now), "in 60s");
+        assert_eq!(ending(&details(new, Some(60)).resource, details(new, None).now), "in 60s");
     }
 
     #[test]
@@ -250,11 +250,11 @@ pub(super) mod tests {
             ("forbidden", Some(86_400), "in 24h"),
         ] {
             let details = details(Some(why), expires_in);
-            assert_eq!(goes(&details.resource, details.now), expected, "{why}");
+            assert_eq!(ending(&details.resource, details.now), expected, "{why}");
         }
         let mut due = details(None, None);
         due.resource.due_because = Some(DeletionReason::Unused.into());
-        assert_eq!(goes(&due.resource, due.now), "next sweep");
+        assert_eq!(ending(&due.resource, due.now), "next sweep");
         assert_eq!(end(&due), "with the next sweep (unused)");
     }
 

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use serde::Serialize;
 
-use cloakroom_core::protocol::Word;
+use cloakroom_core::protocol::WireName;
 use cloakroom_core::protocol::admin::{Removal, ResourcePage, StagedResource};
 use cloakroom_core::resource::{DeletionReason, ResourceId};
 use cloakroom_core::size::format_size;
@@ -31,7 +31,7 @@ struct Removed {
     size_bytes: Option<u64>,
     /// Why the resource was deleted before.
     #[serde(skip_serializing_if = "Option::is_none")]
-    deletion_reason: Option<Word<DeletionReason>>,
+    deletion_reason: Option<WireName<DeletionReason>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }

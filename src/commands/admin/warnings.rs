@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use cloakroom_core::protocol::Word;
+use cloakroom_core::protocol::WireName;
 use cloakroom_core::protocol::admin::{
     ClusterStatus, ServerStatus, UnreadableResource, WITHOUT_UID, WatchStatus,
 };
@@ -81,7 +81,7 @@ fn about_cluster(cluster: &ClusterStatus) -> Option<String> {
     let failure = failure.as_deref();
     match state {
         // No cluster answers now, so none can be accepted.
-        Word::Known(ClusterMatch::Other) if *unanswered => {
+        WireName::Known(ClusterMatch::Other) if *unanswered => {
             let before = match seen {
                 Some(seen) => format!("cluster {seen} answered"),
                 None => "the one that answered did not show its uid".to_owned(),
@@ -93,7 +93,7 @@ fn about_cluster(cluster: &ClusterStatus) -> Option<String> {
                 failure.unwrap_or("it does not answer")
             ))
         }
-        Word::Known(ClusterMatch::Other) => Some(match seen {
+        WireName::Known(ClusterMatch::Other) => Some(match seen {
             Some(seen) => format!(
                 "warning: cluster {seen} answers, but owners were seen in cluster {known}: the server deletes nothing \
                  for lack of an owner; if the new cluster is right: cloakroom clean --accept-cluster {seen}"
@@ -105,13 +105,13 @@ fn about_cluster(cluster: &ClusterStatus) -> Option<String> {
                 failure.unwrap_or("it has no uid")
             ),
         }),
-        Word::Known(ClusterMatch::Same | ClusterMatch::NotAsked) => failure.map(|failure| {
+        WireName::Known(ClusterMatch::Same | ClusterMatch::NotAsked) => failure.map(|failure| {
             format!(
                 "warning: the server does not know which cluster answers, so it deletes nothing for lack of an owner: \
                  {failure}"
             )
         }),
-        Word::Known(ClusterMatch::Unchecked) | Word::Other(_) => None,
+        WireName::Known(ClusterMatch::Unchecked) | WireName::Other(_) => None,
     }
 }
 
@@ -138,7 +138,13 @@ mod tests {
     fn told(state: &str, seen: Option<&str>, failure: Option<&str>, unanswered: bool) -> Option<String> {
         let known = (state != "unchecked").then(|| "a".to_owned());
         let [seen, failure] = [seen, failure].map(|text| text.map(str::to_owned));
-        about_cluster(&ClusterStatus { state: Word::of(state.to_owned()), known, seen, failure, unanswered })
+        about_cluster(&ClusterStatus {
+            state: WireName::read(state.to_owned()),
+            known,
+            seen,
+            failure,
+            unanswered,
+        })
     }
 
     fn about(state: &str, seen: Option<&str>, failure: Option<&str>) -> Option<String> {

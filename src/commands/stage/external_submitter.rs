@@ -29,7 +29,7 @@ use cloakroom_submit::inputs::Local;
 use cloakroom_submit::plan::external_submitter::ExternalSubmission;
 use cloakroom_submit::run::{self, HandOver, HandedOver};
 use cloakroom_submit::stage::NamedServer;
-use cloakroom_submit::{BundleKind, Drawn, Event, Events, Log, TakenBack, Uploading};
+use cloakroom_submit::{BundleKind, Event, Events, Log, Randomness, TakenBack, Uploading};
 use cloakroom_transfer::client::StageObserver;
 
 const UNPRINTED: &str = "the result cannot be printed on stdout";
@@ -50,14 +50,14 @@ pub async fn run(args: &StageArgs, choice: SubmitterChoice) -> anyhow::Result<Ex
         is_stopping: AtomicBool::new(false),
         uploads,
     }));
-    let drawn = Drawn::new(Timestamp::now(), &mut rand::rng());
+    let randomness = Randomness::new(Timestamp::now(), &mut rand::rng());
     let is_dry_run = args.external.dry_run;
     // Even a dry run needs the cluster if that is the way to the server.
     let needs_cluster = !is_dry_run || !request.conf.contains(&keys::SERVER_URI);
     let api_server =
         if needs_cluster { Some(connect::connect(&request.conf, &submitter).await?) } else { None };
     let stager = NamedServer::new(api_server.clone(), staged_before());
-    let external = run::handed_over(&request, &Local, &stager, &drawn, &log).await?;
+    let external = run::handed_over(&request, &Local, &stager, &randomness, &log).await?;
     let templates = match choice {
         SubmitterChoice::SparkSubmit => Some(Templates::new(&args.external.templates_to, &external)?),
         SubmitterChoice::SparkOperator => None,

@@ -18,7 +18,7 @@ use cloakroom_submit::jobs::{self, SubmissionId};
 use cloakroom_submit::plan::{Asking, Request, Submitter};
 use cloakroom_submit::run::{self, Ended, Run};
 use cloakroom_submit::stage::NamedServer;
-use cloakroom_submit::{Drawn, Log, Submission};
+use cloakroom_submit::{Log, Randomness, Submission};
 
 const DEFAULT_NAMESPACE: &str = "default";
 
@@ -34,7 +34,7 @@ pub async fn submit(
     let log = progress::log(screen);
     let asking = if is_dry_run { Asking::Preview } else { Asking::Allowed { attempts: None } };
     let request = Request { arguments, submitter: submitter.clone(), asking };
-    let drawn = Drawn::new(Timestamp::now(), &mut rand::rng());
+    let randomness = Randomness::new(Timestamp::now(), &mut rand::rng());
     let stager = NamedServer::new(Some(server.clone()), staged_before());
     let planned = tokio::select! {
         biased;
@@ -42,7 +42,7 @@ pub async fn submit(
             tell("stopped before the application was submitted (nothing was created)");
             return Ok(signals.exit_code());
         }
-        planned = run::planned(&request, &Local, &stager, &drawn, &log) => planned,
+        planned = run::planned(&request, &Local, &stager, &randomness, &log) => planned,
     };
     let submission = planned?;
     if is_dry_run {

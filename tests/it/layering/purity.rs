@@ -25,7 +25,7 @@ const OF_OTHERS: [(&str, &[&str]); 13] = [
             "StagePlan",
             "Submission",
             "advice",
-            "drawn",
+            "randomness",
             "plan",
             "file_copy",
             "server_place",

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::Word;
+use super::WireName;
 use super::status::{ClusterMatch, WatchState};
 use super::v1::OwnerMetadata;
 use crate::resource::{DeletionReason, KeepReason, State};
@@ -108,14 +108,14 @@ pub struct StagedResource {
     /// Why it is kept, in one word such as `owner-present`. Absent if the next sweep deletes it, or if it is deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
-    pub kept_because: Option<Word<KeepReason>>,
+    pub kept_because: Option<WireName<KeepReason>>,
     /// When time alone will delete it, if nothing else changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
     /// Why the next sweep deletes it. The log and a later 410 have the same word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
-    pub due_because: Option<Word<DeletionReason>>,
+    pub due_because: Option<WireName<DeletionReason>>,
     /// Who uploaded it: the name of the upload token or of the cluster's user, otherwise the address of the peer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uploaded_by: Option<String>,
@@ -125,7 +125,7 @@ pub struct StagedResource {
     /// Why it was deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
-    pub deletion_reason: Option<Word<DeletionReason>>,
+    pub deletion_reason: Option<WireName<DeletionReason>>,
 }
 
 /// All that the server knows of one resource. Of the owner of a deleted one it knows only kind and namespace.
@@ -139,7 +139,7 @@ pub struct ResourceDetails {
     pub resource: StagedResource,
     /// `ready`, `deleting` or `deleted`.
     #[schema(value_type = String)]
-    pub state: Word<State>,
+    pub state: WireName<State>,
     /// SHA-256 of its bytes, in hexadecimal digits; a tombstone has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
@@ -179,7 +179,7 @@ pub struct Removal {
     /// Why it was gone already.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
-    pub deletion_reason: Option<Word<DeletionReason>>,
+    pub deletion_reason: Option<WireName<DeletionReason>>,
     /// Since when it was gone already.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deleted_at: Option<Timestamp>,
@@ -194,10 +194,10 @@ pub struct SweepReport {
     pub ledger_behind: bool,
     /// How many resources it deleted, by reason.
     #[schema(value_type = BTreeMap<String, u64>)]
-    pub deleted: BTreeMap<Word<DeletionReason>, u64>,
+    pub deleted: BTreeMap<WireName<DeletionReason>, u64>,
     /// How many resources it kept, by reason.
     #[schema(value_type = BTreeMap<String, u64>)]
-    pub kept: BTreeMap<Word<KeepReason>, u64>,
+    pub kept: BTreeMap<WireName<KeepReason>, u64>,
     /// How many deletions it held back, because more than half of all owners vanished at once, which is more likely a
     /// mistake.
     pub held: u64,
@@ -298,7 +298,7 @@ pub struct ClusterStatus {
     /// resource is deleted for lack of an owner. `unchecked`: no uid is known, and none can be read. `not-asked`: the
     /// cluster has not answered yet.
     #[schema(value_type = String)]
-    pub state: Word<ClusterMatch>,
+    pub state: WireName<ClusterMatch>,
     /// The uid that the server remembers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known: Option<String>,
@@ -373,7 +373,7 @@ pub struct WatchStatus {
     pub unfinished_only: bool,
     /// `starting`, `ready`, `forbidden`, `failing`, `no-such-kind` or `namespace-gone`.
     #[schema(value_type = String)]
-    pub state: Word<WatchState>,
+    pub state: WireName<WatchState>,
     /// Since when it has been in this state.
     pub since: Timestamp,
     /// What last went wrong; absent if nothing did.

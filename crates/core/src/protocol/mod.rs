@@ -10,9 +10,9 @@ pub mod token_line;
 pub mod v0;
 pub mod v1;
 pub mod webhdfs;
-mod word;
+mod wire_name;
 
-pub use word::Word;
+pub use wire_name::WireName;
 
 /// Liveness: `200` as long as the process serves at all.
 pub const HEALTHZ: &str = "/healthz";

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::Word;
+use super::WireName;
 use crate::resource::{DeletionReason, named};
 
 /// The content type of every error answer.
@@ -28,7 +28,7 @@ pub struct Problem {
     /// The stable name of the problem.
     #[serde(default = "no_code")]
     #[schema(value_type = Code, required = true)]
-    pub code: Word<Code>,
+    pub code: WireName<Code>,
     /// What failed, on what, why, and what to do next.
     #[serde(default)]
     #[schema(required = true)]
@@ -39,7 +39,7 @@ pub struct Problem {
     /// Why the resource was deleted, if it is gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
-    pub deletion_reason: Option<Word<DeletionReason>>,
+    pub deletion_reason: Option<WireName<DeletionReason>>,
     /// When the resource was deleted, if it is gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deleted_at: Option<jiff::Timestamp>,
@@ -49,8 +49,8 @@ fn about_blank() -> String {
     "about:blank".to_owned()
 }
 
-fn no_code() -> Word<Code> {
-    Word::Other(String::new())
+fn no_code() -> WireName<Code> {
+    WireName::Other(String::new())
 }
 
 macro_rules! codes {

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::Word;
+use super::WireName;
 use crate::resource::{KeepReason, Owner, State, named};
 
 /// The path at which bundles are staged.
@@ -80,7 +80,7 @@ pub struct ServerInfo {
     /// The credential that uploads need: `none`, `token` or `kubernetes`. An older server does not tell it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
-    pub upload_auth: Option<Word<UploadAuthKind>>,
+    pub upload_auth: Option<WireName<UploadAuthKind>>,
     /// The largest bundle that the server takes, in bytes. An older server does not tell it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_resource_size: Option<u64>,
@@ -124,7 +124,7 @@ pub struct Metadata {
     pub resource_id: String,
     /// Its state: `ready` for every resource that a ticket can ask about.
     #[schema(value_type = String)]
-    pub state: Word<State>,
+    pub state: WireName<State>,
     /// How many bytes it has.
     pub size_bytes: u64,
     /// SHA-256 of its bytes, in hexadecimal digits.
@@ -149,7 +149,7 @@ pub struct Metadata {
     /// Why it is kept, in one word such as `owner-present`; absent if the next sweep deletes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
-    pub kept_because: Option<Word<KeepReason>>,
+    pub kept_because: Option<WireName<KeepReason>>,
     /// When its owner was first seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner_seen_at: Option<Timestamp>,

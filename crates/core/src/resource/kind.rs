@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::owner::{OwnerError, shown};
 use super::syntax::is_dns_subdomain;
-use crate::near::nearest;
+use crate::suggestions::nearest;
 
 /// The kind of an owner that names none, and the only kind that kubespark knew.
 pub const POD: &str = "Pod";

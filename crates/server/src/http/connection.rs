@@ -32,7 +32,7 @@ use super::linger::{Lingering, Remains};
 use super::listen::Connections;
 use super::phase::{Phase, Phases};
 use super::refusals::Refusals;
-use super::seats::Seat;
+use super::slots::Slot;
 use super::socket::{PacedSocket, Reset};
 use super::state::Settings;
 use super::tls::ServerTls;
@@ -75,7 +75,7 @@ pub(super) struct Connection {
     /// Counts the transfers of all connections.
     pub(super) in_flight: TaskTracker,
     pub(super) ends: Ends,
-    pub(super) seat: Seat,
+    pub(super) slot: Slot,
     /// Shared by all connections of the listener.
     pub(super) lingering: Lingering,
     /// What is left of the body of the last request.
@@ -101,7 +101,7 @@ impl Connection {
         let handshake = tokio::select! {
             handshake = handshake => handshake,
             () = self.is_closed() => return,
-            () = self.seat.leave.cancelled() => return,
+            () = self.slot.leave.cancelled() => return,
         };
         match handshake {
             Ok(Ok(stream)) => self.serve(stream, &reset).await,
@@ -115,8 +115,8 @@ impl Connection {
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let timer = HeadTimer::start(self.connections.header_timeout, self.connections.keep_alive);
-        let occupation = self.seat.occupation.clone();
-        let stream = FlushedStream { stream, occupation, timer: timer.clone() };
+        let activity = self.slot.activity.clone();
+        let stream = FlushedStream { stream, activity, timer: timer.clone() };
         let service = service_fn(|request| self.answer(request, timer.request()));
         let mut connection = http1::Builder::new()
             .timer(TokioTimer::new())
@@ -151,8 +151,8 @@ impl Connection {
     /// Reads on after the last answer. That gives way to other connections, and to the end of the server.
     async fn linger(&self, mut stream: impl AsyncRead + Unpin) {
         tokio::select! {
-            () = self.lingering.read_on(&mut stream, self.seat.visitor, &self.remains) => {}
-            () = self.seat.leave.cancelled() => {}
+            () = self.lingering.read_on(&mut stream, self.slot.visitor, &self.remains) => {}
+            () = self.slot.leave.cancelled() => {}
             () = self.is_closed() => {}
         }
     }
@@ -167,15 +167,15 @@ impl Connection {
     /// after that moment.
     async fn is_cut_off(&self) {
         self.ends.cut_off.cancelled().await;
-        if !self.seat.occupation.has_work() {
+        if !self.slot.activity.has_work() {
             std::future::pending::<()>().await;
         }
     }
 
     /// Ends when another connection needs this one's place. A request that came in the same moment is served.
     async fn is_to_leave(&self) {
-        self.seat.leave.cancelled().await;
-        if self.seat.occupation.has_work() {
+        self.slot.leave.cancelled().await;
+        if self.slot.activity.has_work() {
             std::future::pending::<()>().await;
         }
     }
@@ -185,9 +185,9 @@ impl Connection {
     async fn hold_back_refusal(&self, status: StatusCode, client: &Client, is_known: bool) {
         let Some(until) = self.refusals.held_back_until(status, client) else { return };
         let is_unknown_token = status == StatusCode::UNAUTHORIZED;
-        if is_known || !(self.seat.visitor.is_single || is_unknown_token) {
+        if is_known || !(self.slot.visitor.is_single || is_unknown_token) {
             tokio::time::sleep_until(until).await;
-        } else if !self.seat.hold_back(until).await {
+        } else if !self.slot.hold_back(until).await {
             self.gave_way.cancel();
             std::future::pending::<()>().await;
         }
@@ -209,7 +209,7 @@ impl Connection {
         let token = self.in_flight.token();
         self.has_asked.store(true, Ordering::Relaxed);
         let (phase, router) = self.phases.now();
-        let work = (phase == Phase::Serving).then(|| self.seat.occupation.begin(token));
+        let work = (phase == Phase::Serving).then(|| self.slot.activity.begin(token));
         let client = self.client(request.headers());
         let turn = Arc::new(self.turns.take(client.clone()).await);
         let mut request = request.map(Body::new);

@@ -18,20 +18,20 @@ use cloakroom_core::lock::lock;
 /// The transfer of one connection. A connection has one request at a time (HTTP/1), and clones belong to the same
 /// connection.
 #[derive(Clone, Default)]
-pub(super) struct Occupation(Arc<Mutex<Held>>);
+pub(super) struct Activity(Arc<Mutex<Transfer>>);
 
 #[derive(Default)]
-struct Held {
+struct Transfer {
     /// Present while the server must wait for this connection.
     token: Option<TaskTrackerToken>,
     /// The answer is complete, but a part of it may still be in the connection's buffer.
     is_answered: bool,
 }
 
-impl Occupation {
+impl Activity {
     /// Tells that a request was let in.
     pub(super) fn begin(&self, token: TaskTrackerToken) -> Work {
-        *lock(&self.0) = Held { token: Some(token), is_answered: false };
+        *lock(&self.0) = Transfer { token: Some(token), is_answered: false };
         Work(self.clone())
     }
 
@@ -42,15 +42,15 @@ impl Occupation {
 
     /// Tells that everything that was written has gone to the socket.
     fn flushed(&self) {
-        let mut held = lock(&self.0);
-        if held.is_answered {
-            held.token = None;
+        let mut transfer = lock(&self.0);
+        if transfer.is_answered {
+            transfer.token = None;
         }
     }
 }
 
 /// A request that was let in. Dropping it tells that its answer is complete or given up.
-pub(super) struct Work(Occupation);
+pub(super) struct Work(Activity);
 
 impl Drop for Work {
     fn drop(&mut self) {
@@ -90,7 +90,7 @@ impl HttpBody for AnswerBody {
 /// empty.
 pub(super) struct FlushedStream<S> {
     pub(super) stream: S,
-    pub(super) occupation: Occupation,
+    pub(super) activity: Activity,
     pub(super) timer: HeadTimer,
 }
 
@@ -132,7 +132,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for FlushedStream<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(Pin::new(&mut self.stream).poll_flush(context))?;
-        self.occupation.flushed();
+        self.activity.flushed();
         self.timer.flushed();
         Poll::Ready(Ok(()))
     }
@@ -164,11 +164,11 @@ mod tests {
     async fn a_transfer_is_in_flight_until_its_last_byte_has_gone_to_the_socket() {
         let in_flight = TaskTracker::new();
         let (mut client, server) = tokio::io::duplex(PIPE_BYTES);
-        let occupation = Occupation::default();
+        let activity = Activity::default();
         let timer = HeadTimer::start(Duration::from_hours(1), Duration::from_hours(1));
-        let stream = FlushedStream { stream: server, occupation: occupation.clone(), timer: timer.clone() };
+        let stream = FlushedStream { stream: server, activity: activity.clone(), timer: timer.clone() };
         let service = service_fn(async |_| {
-            let work = Some(occupation.begin(in_flight.token()));
+            let work = Some(activity.begin(in_flight.token()));
             let (answering, _) = timer.request();
             let body = AnswerBody { body: Body::from(vec![b'7'; 1000]), _work: work, _answering: answering };
             Ok::<_, Infallible>(Response::new(body))
@@ -185,7 +185,7 @@ mod tests {
             // The connection itself stays open.
             in_flight.close();
             in_flight.wait().await;
-            assert!(!occupation.has_work());
+            assert!(!activity.has_work());
         };
         tokio::select! {
             ended = connection => panic!("the connection ended: {ended:?}"),

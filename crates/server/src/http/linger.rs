@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::seats::Visitor;
+use super::slots::Visitor;
 use cloakroom_core::host::Host;
 use cloakroom_core::lock::lock;
 

@@ -15,7 +15,7 @@ use super::pace::PaceLimits;
 use super::phase::Phases;
 use super::refusals::Refusals;
 use super::router::{Entrance, Serves};
-use super::seats::{Seat, Seats, Visitor};
+use super::slots::{Slot, Slots, Visitor};
 use super::state::{AppState, Settings};
 use super::tls::ServerTls;
 use crate::shutdown::Shutdown;
@@ -112,7 +112,7 @@ impl Edge {
                 tls,
                 connections,
                 // Each listener has its own places, so that probes are answered even if there are too many clients.
-                seats: Seats::new(max, metrics.occupancy(of, max)),
+                slots: Slots::new(max, metrics.occupancy(of, max)),
                 phases,
                 turns: Turns::new(TURNS_AT_ONCE),
                 refusals: Refusals::default(),
@@ -169,7 +169,7 @@ impl Edge {
 struct Acceptor {
     tls: Option<ServerTls>,
     connections: Connections,
-    seats: Seats,
+    slots: Slots,
     phases: Arc<Phases>,
     turns: Turns,
     refusals: Refusals,
@@ -190,7 +190,7 @@ impl Acceptor {
         loop {
             let accepted = tokio::select! {
                 accepted = socket.accept() => accepted,
-                () = self.seats.freed(), if !room.is_empty() => {
+                () = self.slots.freed(), if !room.is_empty() => {
                     self.seat_those_that_wait(&mut room);
                     continue;
                 }
@@ -222,11 +222,11 @@ impl Acceptor {
     /// Gives free places to connections that wait, and makes others leave for the rest.
     fn seat_those_that_wait(&self, room: &mut WaitingRoom<Host, Accepted>) {
         while let Some((_, peer)) = room.peek() {
-            let Some(seat) = self.seats.take(self.visitor(*peer)) else {
-                return self.seats.make_room_for(&room.clients());
+            let Some(slot) = self.slots.take(self.visitor(*peer)) else {
+                return self.slots.make_room_for(&room.clients());
             };
             if let Some((stream, peer)) = room.pop() {
-                self.take(stream, peer, seat);
+                self.take(stream, peer, slot);
             }
         }
     }
@@ -243,14 +243,14 @@ impl Acceptor {
         let Ok(socket) = socket.into_std() else { return };
         while let Ok((stream, peer)) = socket.accept() {
             let stream = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
-            if let (Ok(stream), Some(seat)) = (stream, self.seats.take(self.visitor(peer))) {
-                self.take(stream, peer, seat);
+            if let (Ok(stream), Some(slot)) = (stream, self.slots.take(self.visitor(peer))) {
+                self.take(stream, peer, slot);
             }
         }
     }
 
-    fn take(&self, stream: TcpStream, peer: SocketAddr, seat: Seat) {
-        let is_one_of_few = self.seats.count() <= FEW_CONNECTIONS;
+    fn take(&self, stream: TcpStream, peer: SocketAddr, slot: Slot) {
+        let is_one_of_few = self.slots.count() <= FEW_CONNECTIONS;
         let connection = Connection {
             peer,
             connections: self.connections,
@@ -261,7 +261,7 @@ impl Acceptor {
             settings: Arc::clone(&self.settings),
             in_flight: self.in_flight.clone(),
             ends: self.ends.clone(),
-            seat,
+            slot,
             lingering: self.lingering.clone(),
             remains: Remains::default(),
             has_asked: AtomicBool::default(),

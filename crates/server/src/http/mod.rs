@@ -17,7 +17,7 @@ mod refusals;
 mod request_id;
 mod router;
 mod routes;
-mod seats;
+mod slots;
 mod socket;
 mod splices;
 mod state;

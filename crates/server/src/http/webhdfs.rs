@@ -7,7 +7,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
 
 use super::tokens::TokenFile;
-use cloakroom_core::protocol::Word;
+use cloakroom_core::protocol::WireName;
 use cloakroom_core::protocol::problem::{Code, Problem};
 use cloakroom_core::protocol::webhdfs::{Answer, Exception};
 
@@ -52,13 +52,13 @@ pub(super) fn body(answer: &Answer) -> Vec<u8> {
     serde_json::to_vec(answer).unwrap_or_default()
 }
 
-fn as_exception(code: &Word<Code>, status: StatusCode) -> (StatusCode, Exception) {
+fn as_exception(code: &WireName<Code>, status: StatusCode) -> (StatusCode, Exception) {
     match code {
-        Word::Known(Code::Unauthorized | Code::Forbidden | Code::InvalidOwner) => {
+        WireName::Known(Code::Unauthorized | Code::Forbidden | Code::InvalidOwner) => {
             (StatusCode::FORBIDDEN, Exception::AccessControl)
         }
-        Word::Known(Code::InUse) => (StatusCode::FORBIDDEN, Exception::FileAlreadyExists),
-        Word::Known(Code::NotFound | Code::Gone | Code::NoSuchPath) => {
+        WireName::Known(Code::InUse) => (StatusCode::FORBIDDEN, Exception::FileAlreadyExists),
+        WireName::Known(Code::NotFound | Code::Gone | Code::NoSuchPath) => {
             (StatusCode::NOT_FOUND, Exception::FileNotFound)
         }
         _ if status == StatusCode::SERVICE_UNAVAILABLE => (status, Exception::Retriable),

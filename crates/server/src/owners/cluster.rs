@@ -96,13 +96,13 @@ struct Followed {
 }
 
 /// Keeps what an upload in flight needs of one kind, until it is dropped.
-pub(super) struct Held {
+pub(super) struct KindInUse {
     follower: Arc<Follower>,
     owner: Owner,
     is_admitted: bool,
 }
 
-impl Drop for Held {
+impl Drop for KindInUse {
     fn drop(&mut self) {
         self.follower.let_go(&self.owner, self.is_admitted);
     }
@@ -175,7 +175,7 @@ impl ClusterOwners {
     }
 
     /// Registers what an upload needs, for as long as the returned value lives.
-    fn hold(&self, owner: &Owner) -> Result<Held, NotAdmitted> {
+    fn hold(&self, owner: &Owner) -> Result<KindInUse, NotAdmitted> {
         let (follower, held) = self.open(owner, |follower| follower.hold(owner));
         let kind = owner.kind().to_string();
         held.map_err(|too_many| match too_many {
@@ -184,7 +184,7 @@ impl ClusterOwners {
             }
             TooManyKeys::InAll => NotAdmitted::TooManyKeys { kind },
         })?;
-        Ok(Held { follower, owner: owner.clone(), is_admitted: false })
+        Ok(KindInUse { follower, owner: owner.clone(), is_admitted: false })
     }
 
     /// Ends the watches that were opened for a refused upload, if nothing else needs them.

@@ -125,7 +125,7 @@ pub enum NotAdmitted {
 
 /// Keeps what is known of an upload's owner until it is dropped. The default value keeps nothing.
 #[derive(Default)]
-pub struct Admission(#[expect(dead_code, reason = "it only has to be there")] Option<cluster::Held>);
+pub struct Admission(#[expect(dead_code, reason = "it only has to be there")] Option<cluster::KindInUse>);
 
 /// The source of truth about owners: a cluster, or none.
 #[async_trait]

@@ -1,6 +1,6 @@
 //! Splits a command line as `SparkSubmitOptionParser` does, before any default is known.
 
-use cloakroom_core::near::nearest;
+use cloakroom_core::suggestions::nearest;
 use thiserror::Error;
 
 use super::options::{self, Purpose, Spec, Switch};

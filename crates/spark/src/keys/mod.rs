@@ -10,11 +10,11 @@ mod driver;
 mod init_container;
 mod kind;
 mod known;
-mod near;
 mod network;
 mod own;
 mod server;
 mod staging;
+mod suggestions;
 mod volumes;
 mod waiting;
 
@@ -28,11 +28,11 @@ pub use driver::*;
 pub use init_container::*;
 pub use kind::Kind;
 pub use known::default_of_spark;
-pub use near::{near_miss, nearest_own};
 pub use network::*;
 pub use own::*;
 pub use server::*;
 pub use staging::*;
+pub use suggestions::{near_miss, nearest_own};
 pub use volumes::{
     DRIVER_VOLUMES, EXECUTOR_VOLUMES, LOCAL_DIRS, LOCAL_DIRS_IN_MEMORY, SHARED_CLAIMS, VolumeKeys,
 };

@@ -2,8 +2,8 @@
 
 mod charges;
 mod flights;
-mod hold;
 mod no_room;
+mod reservation;
 #[cfg(test)]
 mod tests;
 mod uses;
@@ -16,8 +16,8 @@ use cloakroom_core::lock::lock;
 use cloakroom_core::resource::{Holder, ResourceId};
 use flights::Flights;
 
-pub(super) use hold::Hold;
 pub use no_room::NoRoom;
+pub(super) use reservation::Reservation;
 
 /// The least number of bytes that a resource counts as: its row, its names and its place in memory take room, too.
 pub const LEAST_CHARGE: u64 = 4 << 10;
@@ -74,13 +74,13 @@ impl Capacity {
         self: &Arc<Self>,
         beginning: Beginning,
         free_on_disk: Option<u64>,
-    ) -> Result<Hold, NoRoom> {
+    ) -> Result<Reservation, NoRoom> {
         let (id, bytes) = (beginning.id, self.counted(beginning.announced.unwrap_or(0)));
         let charges = self.charges(beginning.holder.as_ref(), bytes, free_on_disk);
         lock(&self.flights).begin(beginning, bytes, &self.limits, free_on_disk)?;
-        let hold = Hold { capacity: Arc::clone(self), id };
+        let reservation = Reservation { capacity: Arc::clone(self), id };
         self.ready.charge(id, &charges)?;
-        Ok(hold)
+        Ok(reservation)
     }
 
     /// Whether an upload of this resource is in flight, or what it has left is being removed.

@@ -14,7 +14,7 @@ use crate::store::{BlobStream, StoreError};
 use cloakroom_core::lock::lock;
 
 /// The parts of a download in flight. They are dropped in this order. So at the end of the transfer, the blob is closed.
-pub(super) struct Held {
+pub(super) struct OpenBlob {
     pub(super) pieces: BlobStream,
     pub(super) transfer: Transfer,
 }
@@ -22,7 +22,7 @@ pub(super) struct Held {
 /// A download that is being read, for the one who may cut it off.
 pub(super) struct Reading {
     /// `None` once it has ended, or was cut off.
-    held: Mutex<Option<Held>>,
+    open: Mutex<Option<OpenBlob>>,
     waker: AtomicWaker,
 }
 
@@ -33,14 +33,14 @@ pub(super) struct Pieces {
 }
 
 impl Reading {
-    pub(super) fn new(held: Held) -> Arc<Self> {
-        Arc::new(Self { held: Mutex::new(Some(held)), waker: AtomicWaker::new() })
+    pub(super) fn new(open: OpenBlob) -> Arc<Self> {
+        Arc::new(Self { open: Mutex::new(Some(open)), waker: AtomicWaker::new() })
     }
 
     /// Lets go of everything. The next piece is an error.
     pub(super) fn cut_off(&self) {
-        let held = lock(&self.held).take();
-        drop(held);
+        let open = lock(&self.open).take();
+        drop(open);
         self.waker.wake();
     }
 }
@@ -59,8 +59,8 @@ impl Stream for Pieces {
             return Poll::Ready(None);
         }
         self.reading.waker.register(context.waker());
-        let polled = match lock(&self.reading.held).as_mut() {
-            Some(held) => held.pieces.poll_next_unpin(context),
+        let polled = match lock(&self.reading.open).as_mut() {
+            Some(open) => open.pieces.poll_next_unpin(context),
             None => Poll::Ready(Some(Err(StoreError::Deleted))),
         };
         self.is_over = matches!(polled, Poll::Ready(None | Some(Err(_))));

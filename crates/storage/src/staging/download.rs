@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures_util::Stream;
 use jiff::{SignedDuration, Timestamp};
 
-use super::cut::{Held, Pieces};
+use super::cut::{OpenBlob, Pieces};
 use super::transfers::{Decision, Gate, Transfer};
 use super::{AccessError, Parts, Staging};
 use crate::ledger::LedgerError;
@@ -170,6 +170,6 @@ impl Download {
     /// The bytes of the ranges, no piece of two. The download is in flight until the stream is dropped.
     pub fn read(self) -> impl Stream<Item = Result<Bytes, StoreError>> + Send + use<> {
         let Self { bytes, transfer, .. } = self;
-        Pieces::new(Transfer::reading(Held { pieces: bytes, transfer }))
+        Pieces::new(Transfer::reading(OpenBlob { pieces: bytes, transfer }))
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::cut::{Held, Reading};
+use super::cut::{OpenBlob, Reading};
 use super::{AccessError, Limits};
 use cloakroom_core::lock::lock;
 use cloakroom_core::metrics::{LimitUse, Limited};
@@ -235,9 +235,9 @@ pub(super) struct Transfer {
 
 impl Transfer {
     /// Begins to read. From then on the download can be cut off.
-    pub(super) fn reading(held: Held) -> Arc<Reading> {
-        let (transfers, id) = (Arc::clone(&held.transfer.transfers), held.transfer.id);
-        let reading = Reading::new(held);
+    pub(super) fn reading(open: OpenBlob) -> Arc<Reading> {
+        let (transfers, id) = (Arc::clone(&open.transfer.transfers), open.transfer.id);
+        let reading = Reading::new(open);
         let is_cut = match lock(&transfers.in_flight).by_resource.get_mut(&id) {
             Some(readers) => {
                 if readers.reading.len() >= 2 * readers.count {

@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tracing::Instrument as _;
 
-use super::capacity::{Beginning, Hold};
+use super::capacity::{Beginning, Reservation};
 use super::counted::CountedWriter;
 use super::{AccessError, Parts, Staging, UploadError};
 use crate::ledger::{Abandoned, Completion, Finish, LedgerError, PendingResource};
@@ -87,7 +87,7 @@ pub(super) enum Late {
 
 struct Progress {
     writer: CountedWriter,
-    hold: Hold,
+    reservation: Reservation,
 }
 
 impl Staging {
@@ -138,8 +138,8 @@ impl Upload {
 
     /// Makes the upload count for another holder, which was not known when the upload began.
     pub async fn pass_to(&mut self, holder: &Holder) -> Result<(), UploadError> {
-        let Some(Progress { hold, .. }) = &self.progress else { return Ok(()) };
-        if self.parts.capacity.has_shares() { self.parts.pass_to(hold, holder).await } else { Ok(()) }
+        let Some(Progress { reservation, .. }) = &self.progress else { return Ok(()) };
+        if self.parts.capacity.has_shares() { self.parts.pass_to(reservation, holder).await } else { Ok(()) }
     }
 
     /// Takes the next bytes, which the client has sent, as far as the limits allow.
@@ -162,13 +162,13 @@ impl Upload {
         let length = bytes.len() as u64;
         self.parts.check_size(self.taken_bytes.saturating_add(length))?;
         let progress = self.progress.as_mut().ok_or(UploadError::Store(StoreError::Stopping))?;
-        let missing = progress.hold.missing_for(length);
+        let missing = progress.reservation.missing_for(length);
         if missing > 0 {
             let step = missing.min(self.parts.capacity.max_resource_size() - self.taken_bytes);
-            self.parts.grow(&progress.hold, step, length).await?;
+            self.parts.grow(&progress.reservation, step, length).await?;
         }
         progress.writer.write(bytes).await?;
-        progress.hold.written(length);
+        progress.reservation.written(length);
         self.taken_bytes += length;
         Ok(())
     }
@@ -207,9 +207,9 @@ impl Upload {
 
     /// Gives the upload up, and waits until nothing of it is left, unless that takes long.
     pub async fn abandon(mut self) {
-        if let Some(Progress { writer, hold }) = self.progress.take() {
+        if let Some(Progress { writer, reservation }) = self.progress.take() {
             drop(writer);
-            not_long(self.parts.clean_up(self.id, hold, Late::Never)).await;
+            not_long(self.parts.clean_up(self.id, reservation, Late::Never)).await;
         }
     }
 }
@@ -217,10 +217,10 @@ impl Upload {
 /// The client went away, so the upload is cleaned up in the background.
 impl Drop for Upload {
     fn drop(&mut self) {
-        let Some(Progress { writer, hold }) = self.progress.take() else { return };
+        let Some(Progress { writer, reservation }) = self.progress.take() else { return };
         drop(writer);
         if tokio::runtime::Handle::try_current().is_ok() {
-            self.parts.clean_up(self.id, hold, Late::Never);
+            self.parts.clean_up(self.id, reservation, Late::Never);
         }
     }
 }
@@ -237,16 +237,16 @@ struct Acknowledgement {
 
 impl Acknowledgement {
     async fn run(self, progress: Progress) -> Result<Staged, UploadError> {
-        let Progress { writer, hold } = progress;
+        let Progress { writer, reservation } = progress;
         let mut late = Late::Never;
-        match self.store(writer, &hold, &mut late).await {
+        match self.store(writer, &reservation, &mut late).await {
             Ok(staged) => {
-                drop(hold);
+                drop(reservation);
                 self.measured.stored();
                 Ok(staged)
             }
             Err(error) => {
-                not_long(self.parts.clean_up(self.id, hold, late)).await;
+                not_long(self.parts.clean_up(self.id, reservation, late)).await;
                 Err(error)
             }
         }
@@ -256,7 +256,7 @@ impl Acknowledgement {
     async fn store(
         &self,
         writer: CountedWriter,
-        hold: &Hold,
+        reservation: &Reservation,
         late: &mut Late,
     ) -> Result<Staged, UploadError> {
         let bundle = writer.bundle();
@@ -272,7 +272,7 @@ impl Acknowledgement {
             }
             return Err(error.into());
         }
-        if !hold.begin_completion() {
+        if !reservation.begin_completion() {
             return Err(UploadError::Abandoned);
         }
         let created_at = self.parts.clock.now();
@@ -299,11 +299,11 @@ impl Parts {
         client: &Client,
     ) -> Result<Progress, UploadError> {
         let id = beginning.id;
-        let hold = self.begin_row(beginning, pending).await?;
-        match self.begin_blob(BlobKey::of(id), beginning.announced, client, &hold).await {
-            Ok(writer) => Ok(Progress { writer, hold }),
+        let reservation = self.begin_row(beginning, pending).await?;
+        match self.begin_blob(BlobKey::of(id), beginning.announced, client, &reservation).await {
+            Ok(writer) => Ok(Progress { writer, reservation }),
             Err(error) => {
-                not_long(self.clean_up(id, hold, Late::Never)).await;
+                not_long(self.clean_up(id, reservation, Late::Never)).await;
                 Err(error)
             }
         }
@@ -314,12 +314,12 @@ impl Parts {
         key: BlobKey,
         length: Option<u64>,
         client: &Client,
-        hold: &Hold,
+        reservation: &Reservation,
     ) -> Result<CountedWriter, UploadError> {
         let (id, blobs) = (key.resource(), &self.storage.blobs);
         let Begun { writer, handle } = blobs.begin(key, length, client).await?;
         if let Some(handle) = handle
-            && let Err(error) = self.note_handle(hold, handle.clone()).await
+            && let Err(error) = self.note_handle(reservation, handle.clone()).await
         {
             // No other part knows the handle, so the upload must be aborted here.
             drop(writer);
@@ -332,9 +332,9 @@ impl Parts {
     }
 
     /// A handle that comes too late would be of no use to who gave the upload up.
-    async fn note_handle(&self, hold: &Hold, handle: UploadHandle) -> Result<(), LedgerError> {
-        let id = hold.id();
-        if hold.is_given_up() {
+    async fn note_handle(&self, reservation: &Reservation, handle: UploadHandle) -> Result<(), LedgerError> {
+        let id = reservation.id();
+        if reservation.is_given_up() {
             return Err(LedgerError::Abandoned { id });
         }
         self.ledger.note_handle(id, handle).await
@@ -342,12 +342,12 @@ impl Parts {
 
     /// Begins to remove what is left of an upload that failed. It is in flight until that has ended, so no sweep does the
     /// same.
-    fn clean_up(self: &Arc<Self>, id: ResourceId, hold: Hold, late: Late) -> JoinHandle<()> {
-        hold.give_up();
+    fn clean_up(self: &Arc<Self>, id: ResourceId, reservation: Reservation, late: Late) -> JoinHandle<()> {
+        reservation.give_up();
         let parts = Arc::clone(self);
         let removed = async move {
             parts.abandon(id, late).await;
-            drop(hold);
+            drop(reservation);
         };
         self.background.spawn(removed.in_current_span())
     }

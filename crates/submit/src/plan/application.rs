@@ -14,7 +14,7 @@ use super::needs::Needs;
 use super::request::{Answer, Question, Request};
 use super::template::PodTemplate;
 use super::{aliases, checks, left_to_spark, volumes};
-use crate::drawn::Drawn;
+use crate::randomness::Randomness;
 use cloakroom_spark::version::SparkVersion;
 use cloakroom_spark::{MainResource, SettingError, SparkConf, keys};
 
@@ -55,7 +55,7 @@ pub fn needs(request: &Request) -> Result<Needs, PlanError> {
 
 impl<'a> Begun<'a> {
     /// Finds the files, and checks everything that needs no content. `facts` answers [`needs`].
-    pub fn new(request: &'a Request, facts: &Facts, drawn: &Drawn) -> Result<Self, PlanError> {
+    pub fn new(request: &'a Request, facts: &Facts, randomness: &Randomness) -> Result<Self, PlanError> {
         let machine = Machine { submitter: &request.submitter, facts };
         let (mut conf, resource) = (request.arguments.conf.clone(), &request.arguments.resource);
         let mut warnings = aliases::apply(&mut conf)?;
@@ -67,12 +67,21 @@ impl<'a> Begun<'a> {
         // Only the driver uses these volumes. Spark checks them here as well, because the driver would fail on them.
         volumes::volumes(&conf, &keys::EXECUTOR_VOLUMES, version)?;
         left_to_spark::check(&conf, resource, version)?;
-        let (names, warning) = Names::new(app_name(&conf), drawn);
+        let (names, warning) = Names::new(app_name(&conf), randomness);
         warnings.extend(warning);
         let mut warnings_of_files = Vec::new();
         let dependencies =
-            dependencies::resolve(&conf, resource, false, machine, drawn, &mut warnings_of_files)?;
-        Ok(Self { request, conf, version, names, now: drawn.now, dependencies, warnings, warnings_of_files })
+            dependencies::resolve(&conf, resource, false, machine, randomness, &mut warnings_of_files)?;
+        Ok(Self {
+            request,
+            conf,
+            version,
+            names,
+            now: randomness.now,
+            dependencies,
+            warnings,
+            warnings_of_files,
+        })
     }
 
     /// The contents to read: files that go into objects, and files that say how to reach the staging server.

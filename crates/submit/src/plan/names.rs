@@ -3,7 +3,7 @@
 
 use jiff::Timestamp;
 
-use crate::drawn::Drawn;
+use crate::randomness::Randomness;
 
 /// The longest label value, and the longest name of a service (a DNS label of RFC 1123).
 const LONGEST_LABEL: usize = 63;
@@ -29,14 +29,14 @@ pub(super) struct Names {
 
 impl Names {
     /// Makes the names of one submission. The second value is a warning about a name that is too long.
-    pub fn new(app_name: &str, drawn: &Drawn) -> (Self, Option<String>) {
+    pub fn new(app_name: &str, randomness: &Randomness) -> (Self, Option<String>) {
         // Spark draws each of these ids anew, so they differ within one submission.
-        let [for_objects, for_service, for_config] = drawn.ids.map(|id| unique_id(drawn.now, id));
-        let app_id = format!("spark-{}", drawn.app_id.simple());
+        let [for_objects, for_service, for_config] = randomness.ids.map(|id| unique_id(randomness.now, id));
+        let app_id = format!("spark-{}", randomness.app_id.simple());
         let prefix = resource_name_prefix(app_name, &for_objects);
         let (service, warning) = service_name(&prefix, &for_service);
         let config_map = format!("spark-drv-{for_config}-conf-map");
-        let local_dir = format!("/var/data/spark-{}", drawn.local_dir);
+        let local_dir = format!("/var/data/spark-{}", randomness.local_dir);
         let app_name_label = app_name_label(app_name);
         (Self { app_id, prefix, app_name_label, service, config_map, local_dir }, warning)
     }
@@ -159,7 +159,7 @@ mod tests {
             assert_eq!(&id[6..], end);
         }
         let now = Timestamp::from_millisecond(1_795_223_152_157).unwrap();
-        let (names, _) = Names::new("a", &Drawn::new(now, &mut StdRng::seed_from_u64(1)));
+        let (names, _) = Names::new("a", &Randomness::new(now, &mut StdRng::seed_from_u64(1)));
         assert_eq!(names.app_id.len(), 38);
         assert!(names.local_dir.starts_with("/var/data/spark-") && names.local_dir.len() == 52);
     }
@@ -168,7 +168,7 @@ mod tests {
         #[test]
         fn whatever_the_name_every_object_gets_one_that_kubernetes_takes(name in "\\PC{0,120}", seed: u64) {
             let now = Timestamp::from_millisecond(1_795_223_152_157).unwrap();
-            let (names, _) = Names::new(&name, &Drawn::new(now, &mut StdRng::seed_from_u64(seed)));
+            let (names, _) = Names::new(&name, &Randomness::new(now, &mut StdRng::seed_from_u64(seed)));
             prop_assert!(is_label_value(&names.app_name_label), "{}", names.app_name_label);
             prop_assert!(is_dns_label(&names.service), "{}", names.service);
             prop_assert!(is_dns_subdomain(&names.of("driver")), "{}", names.prefix);

@@ -4,7 +4,7 @@ use super::error::PlanError;
 use super::submitter::Submitter;
 use crate::advice::Named;
 use crate::server_place::{ServerPlace, ServerService};
-use cloakroom_core::protocol::Word;
+use cloakroom_core::protocol::WireName;
 use cloakroom_core::protocol::v1::UploadAuthKind;
 use cloakroom_spark::SubmitArguments;
 use cloakroom_transfer::client::{RetryPolicy, ServerAddress, TrustedCertificates};
@@ -54,7 +54,7 @@ pub struct Answer {
     /// The image that it advertises for init-containers.
     pub image: Option<String>,
     /// The credential that uploads need; `None` if the server does not tell.
-    pub upload_auth: Option<Word<UploadAuthKind>>,
+    pub upload_auth: Option<WireName<UploadAuthKind>>,
     /// Of a server behind a Service: the Service with what is known of it now, and how URLs begin by which pods reach it.
     pub found: Option<(ServerService, ServerAddress)>,
 }

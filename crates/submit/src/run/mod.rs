@@ -152,7 +152,7 @@ async fn copy(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Drawn;
+    use crate::Randomness;
     use crate::inputs::Local;
     use crate::plan::Request;
     use crate::plan::external_submitter::{ExternalRequest, ExternalSubmission};
@@ -161,22 +161,27 @@ mod tests {
     fn is_send<T: Send>(_: &T) {}
 
     /// Compiled and never called. A service that runs many submissions moves each future between threads.
-    fn moved(run: &Run<'_>, submission: &Submission, request: &Request, drawn: &Drawn) {
+    fn moved(run: &Run<'_>, submission: &Submission, request: &Request, randomness: &Randomness) {
         is_send(&run.run(submission));
-        is_send(&planned(request, &Local, &NamedServer::BY_ADDRESS, drawn, run.log));
+        is_send(&planned(request, &Local, &NamedServer::BY_ADDRESS, randomness, run.log));
     }
 
     /// The same for a handover.
-    fn handed(run: &HandOver<'_>, external: &ExternalSubmission, request: &ExternalRequest, drawn: &Drawn) {
+    fn handed(
+        run: &HandOver<'_>,
+        external: &ExternalSubmission,
+        request: &ExternalRequest,
+        randomness: &Randomness,
+    ) {
         is_send(&run.run(external, |_| Ok(())));
-        is_send(&handed_over(request, &Local, &NamedServer::BY_ADDRESS, drawn, run.log));
+        is_send(&handed_over(request, &Local, &NamedServer::BY_ADDRESS, randomness, run.log));
     }
 
     // Invariant: the whole use case can move between threads, and tells what happens as data.
     #[test]
     fn the_futures_can_move_to_another_thread() {
-        let _: fn(&Run<'_>, &Submission, &Request, &Drawn) = moved;
-        let _: fn(&HandOver<'_>, &ExternalSubmission, &ExternalRequest, &Drawn) = handed;
+        let _: fn(&Run<'_>, &Submission, &Request, &Randomness) = moved;
+        let _: fn(&HandOver<'_>, &ExternalSubmission, &ExternalRequest, &Randomness) = handed;
     }
 
     #[test]

@@ -6,18 +6,18 @@ use crate::inputs::Inputs;
 use crate::plan::external_submitter::{self, ExternalRequest, ExternalSubmission};
 use crate::plan::{self, Answer, PlanError, Question, Request};
 use crate::stage::Stager;
-use crate::{Drawn, Submission};
+use crate::{Randomness, Submission};
 
 /// Plans an application, and reports the warnings.
 pub async fn planned(
     request: &Request,
     inputs: &dyn Inputs,
     stager: &dyn Stager,
-    drawn: &Drawn,
+    randomness: &Randomness,
     log: &Log,
 ) -> Result<Submission, PlanError> {
     let mut facts = inputs.collect(&plan::needs(request)?).await?;
-    let begun = plan::Begun::new(request, &facts, drawn)?;
+    let begun = plan::Begun::new(request, &facts, randomness)?;
     facts.append(inputs.collect(&begun.needs(&facts)).await?);
     let application = begun.gather(&facts)?;
     let answer = answer(application.question(), stager, log).await?;
@@ -31,11 +31,11 @@ pub async fn handed_over(
     request: &ExternalRequest,
     inputs: &dyn Inputs,
     stager: &dyn Stager,
-    drawn: &Drawn,
+    randomness: &Randomness,
     log: &Log,
 ) -> Result<ExternalSubmission, PlanError> {
     let mut facts = inputs.collect(&external_submitter::needs(request)?).await?;
-    let begun = external_submitter::Begun::new(request, &facts, drawn)?;
+    let begun = external_submitter::Begun::new(request, &facts, randomness)?;
     facts.append(inputs.collect(&begun.needs(&facts)).await?);
     let gathered = begun.gather(&facts)?;
     let answer = answer(gathered.question(), stager, log).await?;

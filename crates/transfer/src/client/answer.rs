@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use super::failure::Failure;
 use super::http::HttpClient;
-use cloakroom_core::protocol::Word;
+use cloakroom_core::protocol::WireName;
 use cloakroom_core::protocol::problem::{self, Code, Problem};
 use cloakroom_core::text;
 use cloakroom_outbound::proxies::Proxy;
@@ -26,7 +26,7 @@ const MAX_SHOWN_CHARS: usize = 500;
 pub struct Answer {
     pub status: u16,
     /// The stable error code; `None` if the answer is not from a cloakroom server.
-    pub code: Option<Word<Code>>,
+    pub code: Option<WireName<Code>>,
     /// The server's own message, or a description of the answer.
     pub detail: String,
     /// How long the server wants the client to wait; `None` if it does not say.
@@ -39,7 +39,7 @@ pub struct Answer {
 impl Answer {
     /// Whether the answer is from a cloakroom server and has this code.
     pub fn has_code(&self, code: Code) -> bool {
-        self.code == Some(Word::Known(code))
+        self.code == Some(WireName::Known(code))
     }
 
     /// Reads an answer with a limited part of its body. Removes the request's `secrets` from the text. `proxy` is the one
@@ -64,7 +64,8 @@ impl Answer {
             Some(problem) if !problem.title.is_empty() => shown(&problem.title),
             _ => described(status, headers, &text::without(&String::from_utf8_lossy(body), secrets)),
         };
-        let code = problem.map(|problem| shown(&problem.code)).filter(|code| !code.is_empty()).map(Word::of);
+        let code =
+            problem.map(|problem| shown(&problem.code)).filter(|code| !code.is_empty()).map(WireName::read);
         Self { status: status.as_u16(), code, detail, retry_after: retry_after(headers), proxy: None }
     }
 }

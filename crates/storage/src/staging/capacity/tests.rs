@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::hold::STEP_BYTES;
+use super::reservation::STEP_BYTES;
 use super::*;
 use crate::ready::Account;
 use crate::staging::Share;
@@ -50,12 +50,12 @@ fn bytes_that_are_promised_but_not_written_are_not_promised_again() {
 #[test]
 fn an_upload_of_unknown_length_reserves_in_steps() {
     let capacity = capacity(limits(0));
-    let hold = capacity.begin(beginning("new", None), None).ok().unwrap();
-    assert_eq!(hold.missing_for(1), STEP_BYTES);
-    hold.grow(STEP_BYTES, None).unwrap();
-    assert_eq!(hold.missing_for(STEP_BYTES), 0);
-    hold.written(STEP_BYTES - 1);
-    assert_eq!(hold.missing_for(2), STEP_BYTES);
+    let reservation = capacity.begin(beginning("new", None), None).ok().unwrap();
+    assert_eq!(reservation.missing_for(1), STEP_BYTES);
+    reservation.grow(STEP_BYTES, None).unwrap();
+    assert_eq!(reservation.missing_for(STEP_BYTES), 0);
+    reservation.written(STEP_BYTES - 1);
+    assert_eq!(reservation.missing_for(2), STEP_BYTES);
 }
 
 /// A capacity in which each holder may have 25 of 100 uploads, 250 of 1,000 resources, and a quarter of the room.
@@ -102,7 +102,7 @@ fn the_disk_is_the_room_without_a_limit_and_a_share_fits_one_bundle() {
 fn a_holder_has_its_share_of_uploads_and_others_theirs() {
     let capacity = shared(None);
     let begin = |namespace| capacity.begin(beginning(namespace, Some(0)), None);
-    let uploads: Vec<Hold> = (0..25).map(|_| begin("greedy").ok().unwrap()).collect();
+    let uploads: Vec<Reservation> = (0..25).map(|_| begin("greedy").ok().unwrap()).collect();
     let refused = NoRoom::UploadsOf { holder: Holder::namespace("greedy"), limit: 25 };
     assert_eq!(begin("greedy").err().unwrap(), refused);
     assert!(begin("honest").is_ok());
@@ -114,16 +114,16 @@ fn a_holder_has_its_share_of_uploads_and_others_theirs() {
 fn an_upload_of_a_user_takes_a_place_of_its_namespace_once_that_is_known() {
     let capacity = shared(None);
     let user = Beginning { holder: Some(Holder::user("jo")), ..beginning("", Some(0)) };
-    let hold = capacity.begin(user, None).ok().unwrap();
+    let reservation = capacity.begin(user, None).ok().unwrap();
     let full: Vec<_> =
         (0..25).map(|_| capacity.begin(beginning("full", Some(0)), None).ok().unwrap()).collect();
-    let to = |namespace: &str| hold.pass_to(&Holder::namespace(namespace), None);
+    let to = |namespace: &str| reservation.pass_to(&Holder::namespace(namespace), None);
     let refused = NoRoom::UploadsOf { holder: Holder::namespace("full"), limit: 25 };
     assert_eq!(to("full").err().unwrap(), refused);
-    assert_eq!(hold.holder(), Some(Holder::user("jo")));
+    assert_eq!(reservation.holder(), Some(Holder::user("jo")));
     to("empty").unwrap();
-    assert_eq!(hold.holder(), Some(Holder::namespace("empty")));
+    assert_eq!(reservation.holder(), Some(Holder::namespace("empty")));
     drop(full);
     to("full").unwrap();
-    assert_eq!(hold.holder(), Some(Holder::namespace("full")));
+    assert_eq!(reservation.holder(), Some(Holder::namespace("full")));
 }

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use super::entries::{Entry, List, keeps_fragment};
 use super::{APPLICATION, FOUND_IN_JARS, UPLOAD_PATH};
-use crate::drawn::Drawn;
 use crate::file_copy::FileCopy;
 use crate::plan::error::PlanError;
 use crate::plan::machine::Machine;
+use crate::randomness::Randomness;
 use cloakroom_spark::{DependencyUri, SparkConf};
 
 /// The folder that files are copied to: the URI as it was written, and the path on this machine.
@@ -42,7 +42,7 @@ pub(super) fn place(
     is_java: bool,
     conf: &SparkConf,
     machine: Machine,
-    drawn: &Drawn,
+    randomness: &Randomness,
 ) -> Result<Vec<FileCopy>, PlanError> {
     let mut uploads = Vec::new();
     for list in lists.iter_mut().filter(|list| list.has_local()) {
@@ -59,7 +59,7 @@ pub(super) fn place(
                 continue;
             };
             for file in files {
-                let copy = copy(&target, &file, drawn, &mut uploads);
+                let copy = copy(&target, &file, randomness, &mut uploads);
                 entries.push(Entry::Placed(written(list.key, copy, name.as_deref())));
             }
         }
@@ -69,9 +69,9 @@ pub(super) fn place(
 }
 
 /// The URI of the copy. Like Spark, each file gets a folder of its own, so that equal names do not clash.
-fn copy(target: &Target, from: &Path, drawn: &Drawn, uploads: &mut Vec<FileCopy>) -> String {
+fn copy(target: &Target, from: &Path, randomness: &Randomness, uploads: &mut Vec<FileCopy>) -> String {
     let name = from.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let folder = format!("spark-upload-{}", drawn.copy(uploads.len()));
+    let folder = format!("spark-upload-{}", randomness.copy(uploads.len()));
     uploads.push(FileCopy { from: from.to_owned(), to: target.folder.join(&folder).join(&name) });
     format!("{}/{folder}/{name}", target.uri)
 }

@@ -17,8 +17,8 @@ use super::download_folders;
 use super::error::PlanError;
 use super::facts::Kind;
 use super::machine::Machine;
-use crate::drawn::Drawn;
 use crate::file_copy::FileCopy;
+use crate::randomness::Randomness;
 use crate::server_place::ServerPlace;
 use cloakroom_core::text::chain;
 use cloakroom_spark::keys::{JARS, UPLOAD_PATH};
@@ -86,7 +86,7 @@ pub(super) fn resolve(
     resource: &MainResource,
     is_staged: bool,
     machine: Machine,
-    drawn: &Drawn,
+    randomness: &Randomness,
     warnings: &mut Vec<String>,
 ) -> Result<Dependencies, PlanError> {
     let fetches_remote = conf.read(&keys::CLOAKROOM_FETCH_REMOTE)?.unwrap_or_default();
@@ -105,7 +105,7 @@ pub(super) fn resolve(
         }
     }
     if way == Way::Copied {
-        dependencies.uploads = copies::place(&mut lists, is_java, conf, machine, drawn)?;
+        dependencies.uploads = copies::place(&mut lists, is_java, conf, machine, randomness)?;
     }
     let folders = folders(conf, way)?;
     let places = places::place(&mut lists, is_java, &folders)?;

@@ -29,7 +29,7 @@ use super::stage_plan::stage_plan;
 use super::submitter::Submitter;
 use super::{aliases, checks, source};
 use crate::StagePlan;
-use crate::drawn::Drawn;
+use crate::randomness::Randomness;
 use cloakroom_core::resource::{Owner, OwnerKind, POD};
 use cloakroom_core::time::SparkDuration;
 use cloakroom_spark::keys::DEPENDENCY_LISTS;
@@ -147,17 +147,21 @@ pub fn needs(request: &ExternalRequest) -> Result<Needs, PlanError> {
 
 impl<'a> Begun<'a> {
     /// Finds the files. `facts` answers [`needs`].
-    pub fn new(request: &'a ExternalRequest, facts: &Facts, drawn: &Drawn) -> Result<Self, PlanError> {
+    pub fn new(
+        request: &'a ExternalRequest,
+        facts: &Facts,
+        randomness: &Randomness,
+    ) -> Result<Self, PlanError> {
         let machine = Machine { submitter: &request.submitter, facts };
         let (mut conf, mut warnings) = settings(request)?;
         let short: String = request.name.chars().take(LONGEST_NAME).collect();
-        let (names, _) = Names::new(&short, drawn);
+        let (names, _) = Names::new(&short, randomness);
         let namespace = namespace(&conf)?;
         if let Some(MainResource::Java(uri)) = &request.application {
             add_to_jars(&mut conf, uri)?;
         }
         let resource = resource(request);
-        let dependencies = dependencies::resolve(&conf, &resource, true, machine, drawn, &mut warnings)?;
+        let dependencies = dependencies::resolve(&conf, &resource, true, machine, randomness, &mut warnings)?;
         Ok(Self { request, conf, resource, names, namespace, dependencies, warnings })
     }
 

@@ -44,9 +44,9 @@ fn request(folder: &tempfile::TempDir, key: &str) -> ExternalRequest {
     }
 }
 
-fn handed_over(request: &ExternalRequest, drawn: &Drawn) -> Result<ExternalSubmission, PlanError> {
+fn handed_over(request: &ExternalRequest, randomness: &Randomness) -> Result<ExternalSubmission, PlanError> {
     let mut facts = read_here(&needs(request)?);
-    let begun = Begun::new(request, &facts, drawn)?;
+    let begun = Begun::new(request, &facts, randomness)?;
     facts.append(read_here(&begun.needs(&facts)));
     hand_over(begun.gather(&facts)?, None)
 }
@@ -54,16 +54,16 @@ fn handed_over(request: &ExternalRequest, drawn: &Drawn) -> Result<ExternalSubmi
 #[test]
 fn an_image_that_no_node_can_pull_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let drawn = Drawn::new(Timestamp::UNIX_EPOCH, &mut StdRng::seed_from_u64(1));
+    let randomness = Randomness::new(Timestamp::UNIX_EPOCH, &mut StdRng::seed_from_u64(1));
     let request = request(&folder, keys::INIT_CONTAINER_IMAGE.name());
-    let refused = handed_over(&request, &drawn).err().unwrap().to_string();
+    let refused = handed_over(&request, &randomness).err().unwrap().to_string();
     assert!(refused.contains("no node can pull an image of this name"), "{refused}");
 }
 
 #[test]
 fn what_is_collected_is_what_is_read() {
     let folder = tempfile::tempdir().unwrap();
-    let drawn = Drawn::new(Timestamp::UNIX_EPOCH, &mut StdRng::seed_from_u64(1));
+    let randomness = Randomness::new(Timestamp::UNIX_EPOCH, &mut StdRng::seed_from_u64(1));
     for FileKey { name: key, how, .. } in file_keys() {
         let is_listed = READ_KEYS.contains(&key);
         if matches!(how, How::Elsewhere(_)) {
@@ -71,7 +71,7 @@ fn what_is_collected_is_what_is_read() {
             continue;
         }
         let request = request(&folder, key);
-        let refused = handed_over(&request, &drawn).err();
+        let refused = handed_over(&request, &randomness).err();
         let problem = refused.map(|error| error.to_string()).unwrap_or_default();
         assert!(!problem.contains("it was not collected"), "{key}: {problem}: add it to READ_KEYS");
         assert_eq!(problem.contains(key), is_listed, "{key}: “{problem}”");

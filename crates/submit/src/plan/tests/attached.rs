@@ -20,7 +20,7 @@ use crate::plan::{
 };
 use crate::run::planned;
 use crate::stage::NamedServer;
-use crate::{Drawn, Log, Submission};
+use crate::{Log, Randomness, Submission};
 use cloakroom_spark::arguments::{CommandLine, Defaults, Settings};
 use cloakroom_spark::{Properties, SubmitArguments};
 use cloakroom_transfer::bundle::{PackPlan, Source, Sources, Stamp, pack};
@@ -116,8 +116,8 @@ pub(super) async fn submitted(attached: &Attached, words: &[&str]) -> Result<Sub
     let conf = Settings::of(&line, &Defaults { files, surroundings }).conf;
     let arguments = SubmitArguments::new(&line, conf, surroundings).unwrap();
     let request = Request { arguments, submitter, asking: Asking::Allowed { attempts: None } };
-    let drawn = Drawn::new(Timestamp::UNIX_EPOCH, &mut StdRng::seed_from_u64(1));
-    planned(&request, attached, &NamedServer::BY_ADDRESS, &drawn, &Log::new(|_| {})).await
+    let randomness = Randomness::new(Timestamp::UNIX_EPOCH, &mut StdRng::seed_from_u64(1));
+    planned(&request, attached, &NamedServer::BY_ADDRESS, &randomness, &Log::new(|_| {})).await
 }
 
 fn packed(plan: &PackPlan, attached: &Attached) -> Vec<u8> {

@@ -14,7 +14,7 @@ use crate::inputs::Local;
 use crate::plan::{Asking, PlanError, Request, Submitter};
 use crate::run::planned;
 use crate::stage::NamedServer;
-use crate::{Drawn, Log, Submission};
+use crate::{Log, Randomness, Submission};
 
 /// `SparkPi` in its simplest form. Tests add settings and files to it.
 pub(super) struct PlanCase {
@@ -97,13 +97,14 @@ impl PlanCase {
         Request { arguments: self.arguments.clone(), submitter, asking }
     }
 
-    pub fn drawn() -> Drawn {
+    pub fn randomness() -> Randomness {
         let now = Timestamp::from_millisecond(1_795_223_152_157).unwrap();
-        Drawn::new(now, &mut StdRng::seed_from_u64(7))
+        Randomness::new(now, &mut StdRng::seed_from_u64(7))
     }
 
     pub async fn plan(&self) -> Result<Submission, PlanError> {
-        planned(&self.request(), &Local, &NamedServer::BY_ADDRESS, &Self::drawn(), &Log::new(|_| {})).await
+        planned(&self.request(), &Local, &NamedServer::BY_ADDRESS, &Self::randomness(), &Log::new(|_| {}))
+            .await
     }
 
     pub async fn submission(&self) -> Submission {

@@ -6,7 +6,7 @@ use super::{PlanCase, of_kind};
 use crate::Submission;
 
 /// The drawn values, each with its placeholder in the texts below.
-fn drawn(submission: &Submission) -> BTreeMap<&'static str, String> {
+fn randomness(submission: &Submission) -> BTreeMap<&'static str, String> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let prefix = submission.pod_name.strip_suffix("-driver").unwrap().to_owned();
     BTreeMap::from([
@@ -19,7 +19,7 @@ fn drawn(submission: &Submission) -> BTreeMap<&'static str, String> {
 
 fn normalised(submission: &Submission, value: &Value) -> Value {
     let mut text = value.to_string();
-    for (word, name) in drawn(submission) {
+    for (word, name) in randomness(submission) {
         text = text.replace(&name, word);
     }
     serde_json::from_str(&text).unwrap()

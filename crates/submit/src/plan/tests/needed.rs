@@ -93,7 +93,7 @@ async fn token_and_certificates_are_read_only_to_stage_and_with_tls_on() {
 fn what_was_not_collected_is_an_error_and_not_taken_for_nothing() {
     let request = PlanCase::new().with("spark.files", "/nowhere/a.txt").request();
     assert!(needs(&request).unwrap().places.contains(Path::new("/nowhere/a.txt")));
-    let drawn = PlanCase::drawn();
-    let unknown = Begun::new(&request, &Facts::default(), &drawn).err().unwrap().to_string();
+    let randomness = PlanCase::randomness();
+    let unknown = Begun::new(&request, &Facts::default(), &randomness).err().unwrap().to_string();
     assert!(unknown.contains("it was not collected"), "{unknown}");
 }

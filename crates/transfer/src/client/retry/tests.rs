@@ -1,13 +1,13 @@
 use super::super::answer::Answer;
 use super::*;
-use cloakroom_core::protocol::Word;
+use cloakroom_core::protocol::WireName;
 use cloakroom_outbound::tls::TlsFailure;
 
 const REFUSED: Failure = Failure::Refused;
 const SILENT: Failure = Failure::NoAnswer { after: Duration::from_secs(10) };
 
 fn answered(status: u16, code: &str, retry_after: Option<u64>) -> Failure {
-    let (code, retry_after) = (Some(Word::of(code.to_owned())), retry_after.map(Duration::from_secs));
+    let (code, retry_after) = (Some(WireName::read(code.to_owned())), retry_after.map(Duration::from_secs));
     Failure::Answered(Answer { status, code, detail: "come again".to_owned(), retry_after, proxy: None })
 }
 

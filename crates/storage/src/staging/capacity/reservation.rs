@@ -11,12 +11,12 @@ use cloakroom_core::resource::{Holder, ResourceId};
 pub(super) const STEP_BYTES: u64 = 16 << 20;
 
 /// A place among the uploads, room on the disk, and what the upload is charged. Dropping it frees all.
-pub(in crate::staging) struct Hold {
+pub(in crate::staging) struct Reservation {
     pub(super) capacity: Arc<Capacity>,
     pub(super) id: ResourceId,
 }
 
-impl Hold {
+impl Reservation {
     /// How many more bytes must be promised before `bytes` may be written; 0 if there are enough.
     pub(in crate::staging) fn missing_for(&self, bytes: u64) -> u64 {
         let missing = bytes.saturating_sub(self.flight(|flight| flight.unwritten));
@@ -104,7 +104,7 @@ impl Hold {
     }
 }
 
-impl Drop for Hold {
+impl Drop for Reservation {
     fn drop(&mut self) {
         // Before the place: an upload that takes the place needs the room as well.
         self.capacity.ready.let_go(self.id);

@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::in_flight::Occupation;
+use super::in_flight::Activity;
 use cloakroom_core::host::Host;
 use cloakroom_core::lock::lock;
 use cloakroom_core::metrics::{Occupancy, Occupant};
@@ -18,7 +18,7 @@ mod tests;
 
 /// The places of one listener. Clones share them.
 #[derive(Clone)]
-pub(super) struct Seats {
+pub(super) struct Slots {
     most: usize,
     taken: Arc<Mutex<Taken>>,
     freed: Arc<Notify>,
@@ -28,7 +28,7 @@ pub(super) struct Seats {
 #[derive(Default)]
 struct Taken {
     /// The connections of each host. No entry is empty.
-    hosts: HashMap<Host, Guests>,
+    hosts: HashMap<Host, OfHost>,
     /// How many places are taken, those of connections that were told to leave included.
     count: usize,
     /// The connections that were told to leave and have not left yet.
@@ -37,9 +37,9 @@ struct Taken {
 }
 
 #[derive(Default)]
-struct Guests {
+struct OfHost {
     /// By number, so the oldest first.
-    seated: BTreeMap<u64, Guest>,
+    open: BTreeMap<u64, TakenSlot>,
     /// Those of them with a refusal that is held back, and when it will be sent.
     held_back: BTreeMap<u64, Instant>,
     /// For each connection that gave way with a refusal: when that refusal would have been sent. Until then its place
@@ -47,10 +47,10 @@ struct Guests {
     charged_until: Vec<Instant>,
 }
 
-struct Guest {
+struct TakenSlot {
     /// Whether the connection may end while it is idle. A trusted proxy's may not: it is of many clients.
     is_single: bool,
-    occupation: Occupation,
+    activity: Activity,
     leave: CancellationToken,
 }
 
@@ -63,18 +63,18 @@ pub(super) struct Visitor {
 }
 
 /// The place of one connection. Dropping it frees the place.
-pub(super) struct Seat {
+pub(super) struct Slot {
     /// Whether the connection has a transfer in flight.
-    pub(super) occupation: Occupation,
+    pub(super) activity: Activity,
     /// Cancelled when another connection needs the place.
     pub(super) leave: CancellationToken,
     pub(super) visitor: Visitor,
-    seats: Seats,
+    slots: Slots,
     number: u64,
     _occupant: Occupant,
 }
 
-impl Seats {
+impl Slots {
     /// Makes `most` places. Their use is counted in `occupancy`.
     pub(super) fn new(most: usize, occupancy: Occupancy) -> Self {
         Self { most, taken: Arc::default(), freed: Arc::default(), occupancy }
@@ -85,17 +85,17 @@ impl Seats {
     }
 
     /// Takes a place; `None` if none is free.
-    pub(super) fn take(&self, visitor: Visitor) -> Option<Seat> {
-        let (occupation, leave) = (Occupation::default(), CancellationToken::new());
+    pub(super) fn take(&self, visitor: Visitor) -> Option<Slot> {
+        let (activity, leave) = (Activity::default(), CancellationToken::new());
         let number = {
             let mut taken = lock(&self.taken);
             if taken.count >= self.most {
                 return None;
             }
-            taken.add(visitor, &occupation, &leave)
+            taken.add(visitor, &activity, &leave)
         };
         let occupant = self.occupancy.enter();
-        Some(Seat { occupation, leave, visitor, seats: self.clone(), number, _occupant: occupant })
+        Some(Slot { activity, leave, visitor, slots: self.clone(), number, _occupant: occupant })
     }
 
     /// Makes connections leave for those that wait, each of which is given by its host.
@@ -114,7 +114,7 @@ impl Seats {
     }
 }
 
-impl Seat {
+impl Slot {
     /// Holds a refusal back until `until`. Meanwhile the connection may be told to leave. Returns `false` if it was.
     pub(super) async fn hold_back(&self, until: Instant) -> bool {
         self.set_held_back(Some(until));
@@ -127,25 +127,25 @@ impl Seat {
     }
 
     fn set_held_back(&self, until: Option<Instant>) {
-        let mut taken = lock(&self.seats.taken);
-        let Some(guests) = taken.hosts.get_mut(&self.visitor.host) else { return };
+        let mut taken = lock(&self.slots.taken);
+        let Some(of_host) = taken.hosts.get_mut(&self.visitor.host) else { return };
         match until {
-            Some(until) if guests.seated.contains_key(&self.number) => {
-                guests.held_back.insert(self.number, until);
+            Some(until) if of_host.open.contains_key(&self.number) => {
+                of_host.held_back.insert(self.number, until);
             }
-            _ => drop(guests.held_back.remove(&self.number)),
+            _ => drop(of_host.held_back.remove(&self.number)),
         }
     }
 }
 
 impl Taken {
-    fn add(&mut self, visitor: Visitor, occupation: &Occupation, leave: &CancellationToken) -> u64 {
+    fn add(&mut self, visitor: Visitor, activity: &Activity, leave: &CancellationToken) -> u64 {
         let number = self.next;
         self.next += 1;
         self.count += 1;
-        let guest =
-            Guest { is_single: visitor.is_single, occupation: occupation.clone(), leave: leave.clone() };
-        self.hosts.entry(visitor.host).or_default().seated.insert(number, guest);
+        let connection =
+            TakenSlot { is_single: visitor.is_single, activity: activity.clone(), leave: leave.clone() };
+        self.hosts.entry(visitor.host).or_default().open.insert(number, connection);
         number
     }
 
@@ -154,16 +154,16 @@ impl Taken {
         if self.leaving.remove(&number) {
             return;
         }
-        if let Some(guests) = self.hosts.get_mut(&host) {
-            guests.seated.remove(&number);
-            guests.held_back.remove(&number);
+        if let Some(of_host) = self.hosts.get_mut(&host) {
+            of_host.open.remove(&number);
+            of_host.held_back.remove(&number);
         }
         self.forget_if_empty(host, Instant::now());
     }
 
     fn forget_if_empty(&mut self, host: Host, now: Instant) {
-        if let Some(guests) = self.hosts.get_mut(&host)
-            && guests.charged(now) == 0
+        if let Some(of_host) = self.hosts.get_mut(&host)
+            && of_host.charged(now) == 0
         {
             self.hosts.remove(&host);
         }
@@ -172,44 +172,44 @@ impl Taken {
     /// Ends one connection of the host with the most connections that has one to end. That is either the new
     /// connection's own host, or a host that has more than that host would have.
     fn make_room_for(&mut self, new: Host, now: Instant) {
-        self.hosts.retain(|_, guests| guests.charged(now) > 0);
-        let own = self.hosts.get_mut(&new).map_or(0, |guests| guests.charged(now)) + 1;
-        let with_one = self.hosts.iter_mut().filter_map(|(host, guests)| {
-            let one = guests.to_leave()?;
-            let count = guests.charged(now) + usize::from(*host == new);
+        self.hosts.retain(|_, of_host| of_host.charged(now) > 0);
+        let own = self.hosts.get_mut(&new).map_or(0, |of_host| of_host.charged(now)) + 1;
+        let with_one = self.hosts.iter_mut().filter_map(|(host, of_host)| {
+            let one = of_host.to_leave()?;
+            let count = of_host.charged(now) + usize::from(*host == new);
             (count > own || *host == new).then_some((count, *host, one))
         });
         let Some((_, host, one)) = with_one.max_by_key(|(count, ..)| *count) else { return };
-        let Some(guests) = self.hosts.get_mut(&host) else { return };
-        if let Some(guest) = guests.seated.remove(&one) {
-            guests.charged_until.extend(guests.held_back.remove(&one));
+        let Some(of_host) = self.hosts.get_mut(&host) else { return };
+        if let Some(connection) = of_host.open.remove(&one) {
+            of_host.charged_until.extend(of_host.held_back.remove(&one));
             self.leaving.insert(one);
-            guest.leave.cancel();
+            connection.leave.cancel();
         }
         self.forget_if_empty(host, now);
     }
 }
 
-impl Guests {
+impl OfHost {
     /// How many places count for the host.
     fn charged(&mut self, now: Instant) -> usize {
         self.charged_until.retain(|until| *until > now);
-        self.seated.len() + self.charged_until.len()
+        self.open.len() + self.charged_until.len()
     }
 
     /// The connection that is the first to leave: the oldest one with a refusal that is held back, or else the oldest idle
     /// one.
     fn to_leave(&self) -> Option<u64> {
-        let is_idle = |guest: &Guest| guest.is_single && !guest.occupation.has_work();
-        let idle = || self.seated.iter().find(|(_, guest)| is_idle(guest));
+        let is_idle = |connection: &TakenSlot| connection.is_single && !connection.activity.has_work();
+        let idle = || self.open.iter().find(|(_, connection)| is_idle(connection));
         let held_back = self.held_back.keys().next().copied();
         held_back.or_else(|| idle().map(|(number, _)| *number))
     }
 }
 
-impl Drop for Seat {
+impl Drop for Slot {
     fn drop(&mut self) {
-        lock(&self.seats.taken).remove(self.visitor.host, self.number);
-        self.seats.freed.notify_one();
+        lock(&self.slots.taken).remove(self.visitor.host, self.number);
+        self.slots.freed.notify_one();
     }
 }

@@ -1,6 +1,6 @@
 //! Finds mistyped keys: unknown ones that are near to a known one.
 
-use cloakroom_core::near::nearest;
+use cloakroom_core::suggestions::nearest;
 
 use super::{Entry, entries, is_placeholder, known, own};
 

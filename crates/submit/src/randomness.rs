@@ -8,7 +8,7 @@ use uuid::{Builder, Uuid};
 
 /// The values of one submission. They are drawn once, so that the plan itself is pure.
 #[derive(Clone)]
-pub struct Drawn {
+pub struct Randomness {
     /// The time of the submission.
     pub now: Timestamp,
     /// The random part of the application's id.
@@ -21,7 +21,7 @@ pub struct Drawn {
     copies: [u8; 32],
 }
 
-impl Drawn {
+impl Randomness {
     /// Draws all values.
     pub fn new(now: Timestamp, random: &mut (impl Rng + ?Sized)) -> Self {
         let app_id = uuid(random);
