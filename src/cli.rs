@@ -55,7 +55,7 @@ impl Cli {
     }
 
     /// Reads a command line, or says what is wrong with it and ends the process.
-    pub fn of(arguments: &[OsString]) -> Self {
+    pub fn read(arguments: &[OsString]) -> Self {
         let mut command = Self::command().mut_subcommands(|command| command.mut_args(without_empty_variable));
         let is_serve = arguments.get(1).is_some_and(|name| name == "serve");
         let read = command.try_get_matches_from_mut(arguments);
@@ -70,7 +70,7 @@ impl Cli {
     fn with_sources(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let mut cli = Self::from_arg_matches(matches)?;
         if let (Command::Stage(args), Some((_, matches))) = (&mut cli.command, matches.subcommand()) {
-            args.by_flag = server_place::ByFlag::of(matches);
+            args.by_flag = server_place::ByFlag::read(matches);
         }
         Ok(cli)
     }

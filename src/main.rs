@@ -29,7 +29,7 @@ fn main() -> ExitCode {
 }
 
 fn run() -> anyhow::Result<ExitCode> {
-    let cli = Cli::of(&commands::arguments()?);
+    let cli = Cli::read(&commands::arguments()?);
     let runtime = runtime(&cli.command).enable_all().build()?;
     let may_hang = matches!(cli.command, Command::Submit(_) | Command::Serve(_));
     for warning in cli.command.name().map(commands::variables::near_misses).unwrap_or_default() {

@@ -27,7 +27,7 @@ fuzz_target!(|text: &str| {
     // Nothing exists in this folder, so that no file of this machine is read.
     let folder = Path::new("/no/such/folder");
     let surroundings = Surroundings { variables: &variables, system: &system, folder };
-    let settings = Settings::of(&line, &Defaults { files, surroundings });
+    let settings = Settings::resolve(&line, &Defaults { files, surroundings });
     assert!(settings.conf.iter().all(|(key, _)| key.starts_with("spark.")));
     if let Ok(submit) = SubmitArguments::new(&line, settings.conf, surroundings) {
         check(&submit, &line);

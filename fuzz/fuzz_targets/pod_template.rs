@@ -13,7 +13,7 @@ use cloakroom_submit::inputs::Local;
 use cloakroom_submit::plan::{Asking, PlanError, Request, Submitter};
 use cloakroom_submit::run;
 use cloakroom_submit::stage::NamedServer;
-use cloakroom_submit::{Randomness, Log, Submission};
+use cloakroom_submit::{Log, Randomness, Submission};
 use jiff::Timestamp;
 use libfuzzer_sys::fuzz_target;
 use rand::SeedableRng as _;

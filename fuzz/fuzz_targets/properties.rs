@@ -20,7 +20,7 @@ fuzz_target!(|text: &str| {
     let again = Properties::parse("again", &printed).expect("what is written can be read");
     assert_eq!(to_map(&again), map, "{printed:?}");
     check_fetched(&properties);
-    let _ = Role::of(&properties);
+    let _ = Role::read(&properties);
     if let Ok(server) = StagingServerProperties::from(&properties) {
         assert!(server.unused_timeout.is_none_or(|time| !time.is_zero()));
         check_api_server(&server.api_server);

@@ -64,7 +64,7 @@ pub struct ByFlag {
 }
 
 impl ByFlag {
-    pub fn of(matches: &ArgMatches) -> Self {
+    pub fn read(matches: &ArgMatches) -> Self {
         let is_flag = |id| matches.value_source(id) == Some(ValueSource::CommandLine);
         Self {
             server: is_flag("server"),
@@ -81,7 +81,7 @@ impl StageArgs {
         self.set_place(&mut conf)?;
         if conf.contains(&keys::SERVER_URI) || !ServerPlace::is_named(&conf) && !self.names_cluster() {
             let address = conf.get(&keys::SERVER_URI).unwrap_or(USUAL_SERVER);
-            let address = ServerAddress::parse(address).map_err(|error| UsageError::of(&error))?;
+            let address = ServerAddress::parse(address).map_err(|error| UsageError::from_error(&error))?;
             if self.service.upload_service_account.is_some() {
                 refuse!(
                     "--upload-service-account names whose tokens are requested from an API server: give --server-namespace, \

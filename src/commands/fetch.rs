@@ -204,7 +204,7 @@ fn plan_of_flags(args: &FetchArgs) -> anyhow::Result<FetchPlan> {
 fn sorted(error: PlanError) -> anyhow::Error {
     match error {
         PlanError::Server { setting: "--server", .. } | PlanError::NoServer { .. } | PlanError::Id { .. } => {
-            UsageError::of(&error).into()
+            UsageError::from_error(&error).into()
         }
         error => error.into(),
     }

@@ -106,7 +106,7 @@ impl Drop for TokenOfThisRun {
 /// Whether no other user could replace the file. A data directory that is not there yet will be the server's own.
 pub fn may_leave_in(data_dir: &Path) -> bool {
     // The kubelet gives a volume to a group. All users that reach it there have the server's rights.
-    Pod::of_environment().is_some() || !is_writable_for_others(data_dir)
+    Pod::from_environment().is_some() || !is_writable_for_others(data_dir)
 }
 
 fn is_writable_for_others(data_dir: &Path) -> bool {

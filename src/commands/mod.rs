@@ -61,7 +61,7 @@ impl UsageError {
     }
 
     /// Another room's error about an argument, with its causes.
-    pub fn of(error: &dyn std::error::Error) -> Self {
+    pub fn from_error(error: &dyn std::error::Error) -> Self {
         Self(chain(error))
     }
 }

@@ -49,7 +49,7 @@ fn submission(arguments: &[OsString], program: Option<&Path>) -> Option<usize> {
     let first = arguments.get(1)?.to_string_lossy();
     match &*first {
         "submit" => Some(2),
-        first => (CommandLine::is_option(first) || Script::of(first).is_some()).then_some(1),
+        first => (CommandLine::is_option(first) || Script::named(first).is_some()).then_some(1),
     }
 }
 
@@ -67,7 +67,7 @@ fn is_properties_file(argument: &Path) -> bool {
 
 fn role(path: &Path) -> anyhow::Result<Role> {
     let text = read(path)?;
-    Ok(Role::of(&Properties::parse(path, &text)?)?)
+    Ok(Role::read(&Properties::parse(path, &text)?)?)
 }
 
 /// Reads a properties file as Spark does: as UTF-8, with a replacement character for invalid bytes.

@@ -74,7 +74,7 @@ pub async fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
     let shutdown = Shutdown::default();
     shutdown.on_signals().context("cannot listen for signals")?;
     let hangup = signal(SignalKind::hangup()).context("cannot listen for SIGHUP")?;
-    tokio::spawn(Files::of(&settings).read_again_on(hangup));
+    tokio::spawn(Files::new(&settings).read_again_on(hangup));
     serve(settings, &allotment, metrics, shutdown).await
 }
 

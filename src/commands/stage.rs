@@ -181,7 +181,7 @@ fn request(args: &StageArgs) -> anyhow::Result<impl FnOnce(ServerAddress) -> Sta
     let kind = args.kind.clone().map_or_else(|| OwnerKind::parse(POD), Ok)?;
     let namespace = args.namespace.as_deref().unwrap_or_default();
     let owner = Owner::new(kind, namespace, args.labels.clone(), args.name.as_deref())
-        .map_err(|error| UsageError::of(&error))?;
+        .map_err(|error| UsageError::from_error(&error))?;
     let token = args.token_file.as_deref();
     let token = token.map(|path| UploadToken::read(path, &token_giver(path).to_string())).transpose()?;
     let plan = Arc::new(PackPlan::new(&args.files)?);

@@ -52,7 +52,7 @@ async fn go(invocation: &Invocation) -> anyhow::Result<ExitCode> {
     let submitter = sources::submitter()?;
     let settings = settings(&invocation.known(), &submitter);
     if let Ok(Settings { conf, .. }) = &settings
-        && let Some(successor) = Successor::of(invocation, conf, &submitter)?
+        && let Some(successor) = Successor::new(invocation, conf, &submitter)?
     {
         return Err(successor.take_over(invocation).into());
     }
@@ -85,7 +85,7 @@ async fn go(invocation: &Invocation) -> anyhow::Result<ExitCode> {
 fn settings(line: &CommandLine, submitter: &Submitter) -> anyhow::Result<Settings> {
     let files = sources::properties_files(line, submitter)?;
     let defaults = Defaults { files, surroundings: submitter.surroundings() };
-    Ok(Settings::of(line, &defaults))
+    Ok(Settings::resolve(line, &defaults))
 }
 
 async fn submit(

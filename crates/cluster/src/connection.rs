@@ -87,7 +87,7 @@ impl Connection {
         let reading = access.read()?;
         let (address, files) = (reading.address.clone(), Reload::new(reading.seen.clone()));
         let (proxy, context_namespace) = (reading.proxy.clone(), reading.context_namespace.clone());
-        let built = Built::of(&reading, None, timeouts)?;
+        let built = Built::new(&reading, None, timeouts)?;
         let newest = reading.plugin.is_none().then_some(built);
         let current = Current { newest, files, renewal: None, renewed: Instant::now(), failed: None };
         Ok(Self {
@@ -259,13 +259,13 @@ async fn read_again(
         None => None,
     };
     let expires_at = issued.as_ref().and_then(|issued| issued.expires_at);
-    let built = Built::of(&reading, issued.map(|issued| issued.identity), timeouts)?;
+    let built = Built::new(&reading, issued.map(|issued| issued.identity), timeouts)?;
     Ok((Built { expires_at, after_rejection, ..built }, reading.seen))
 }
 
 impl Built {
     /// Builds a client for what was read. What a plugin gave takes the place of the kubeconfig's.
-    fn of(reading: &Reading, issued: Option<Identity>, timeouts: Timeouts) -> Result<Self, ConnectError> {
+    fn new(reading: &Reading, issued: Option<Identity>, timeouts: Timeouts) -> Result<Self, ConnectError> {
         let mut config = reading.config.clone();
         let (token, certificate) =
             issued.map_or((None, None), |issued| (issued.auth.token, issued.certificate));
@@ -320,7 +320,7 @@ impl Built {
     /// Tells an error of the proxy on the way.
     fn through_proxy(&self, error: kube::Error) -> kube::Error {
         let Some(proxy) = &self.proxy else { return error };
-        kube::Error::Service(match Refusal::of(&error, proxy) {
+        kube::Error::Service(match Refusal::from_error(&error, proxy) {
             Some(refusal) => refusal.into(),
             None => Detour::new(proxy.to_string(), &error).into(),
         })

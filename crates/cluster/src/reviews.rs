@@ -103,8 +103,8 @@ impl Reviews {
     pub fn limits(&self) -> [LimitUse; 2] {
         let reviews = AT_ONCE.saturating_sub(self.slots.available_permits());
         [
-            LimitUse::of_counts(Limited::Reviews, reviews, AT_ONCE),
-            LimitUse::of_counts(Limited::UnknownTokens, self.unknown.count(), unknown::MOST),
+            LimitUse::from_counts(Limited::Reviews, reviews, AT_ONCE),
+            LimitUse::from_counts(Limited::UnknownTokens, self.unknown.count(), unknown::MOST),
         ]
     }
 

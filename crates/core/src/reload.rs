@@ -16,7 +16,7 @@ pub struct Seen(Vec<(PathBuf, Stamp)>);
 struct Stamp(Option<(SystemTime, u64, u64)>);
 
 impl Stamp {
-    fn of(path: &Path) -> Self {
+    fn read(path: &Path) -> Self {
         let metadata = fs::metadata(path).ok();
         Self(metadata.and_then(|metadata| Some((metadata.modified().ok()?, metadata.len(), metadata.ino()))))
     }
@@ -26,12 +26,12 @@ impl Seen {
     /// Adds a file. Its stamp is taken before the content is read, so that a change in between is noticed the next
     /// time.
     pub fn add(&mut self, path: &Path) {
-        self.0.push((path.to_owned(), Stamp::of(path)));
+        self.0.push((path.to_owned(), Stamp::read(path)));
     }
 
     /// The same files with their present stamps.
     fn again(&self) -> Self {
-        Self(self.0.iter().map(|(path, _)| (path.clone(), Stamp::of(path))).collect())
+        Self(self.0.iter().map(|(path, _)| (path.clone(), Stamp::read(path))).collect())
     }
 }
 

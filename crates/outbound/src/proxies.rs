@@ -146,12 +146,12 @@ impl Exempt {
 
 impl Proxies {
     /// Reads the environment of this process.
-    pub fn of_environment() -> Self {
-        Self::of(|name| std::env::var(name).ok())
+    pub fn from_environment() -> Self {
+        Self::from_variables(|name| std::env::var(name).ok())
     }
 
     /// Reads the variables of an environment.
-    pub fn of(variable: impl Fn(&str) -> Option<String>) -> Self {
+    pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
         let set = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
         // A web server passes on a header `Proxy` as HTTP_PROXY to the programs that it starts.
         let may_be_of_a_request = variable("REQUEST_METHOD").is_some();
@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     fn proxies(variables: &[(&str, &str)]) -> Proxies {
-        Proxies::of(|wanted| {
+        Proxies::from_variables(|wanted| {
             variables.iter().find(|(name, _)| *name == wanted).map(|(_, value)| (*value).to_owned())
         })
     }

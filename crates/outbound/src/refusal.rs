@@ -20,7 +20,7 @@ pub struct Refusal {
 
 impl Refusal {
     /// Looks for a proxy's fault among the causes of an error; `None` if the proxy did its work.
-    pub fn of(error: &(dyn Error + 'static), proxy: &Proxy) -> Option<Self> {
+    pub fn from_error(error: &(dyn Error + 'static), proxy: &Proxy) -> Option<Self> {
         let mut causes = vec![error.to_string()];
         let mut next = error.source();
         while let Some(cause) = next {
@@ -90,7 +90,7 @@ mod tests {
 
     fn refusal(said: &str, url: &str) -> Option<Refusal> {
         let error = std::io::Error::other(std::io::Error::other(said.to_owned()));
-        Refusal::of(&error, &Proxy::parse(url, "ALL_PROXY").unwrap())
+        Refusal::from_error(&error, &Proxy::parse(url, "ALL_PROXY").unwrap())
     }
 
     #[test]

@@ -134,7 +134,7 @@ impl SparkConf {
     /// The value of a key that belongs to a family, read by the family's kind.
     pub fn read_as<T>(&self, key: &str, family: &Key<T>) -> Result<Option<T>, SettingError> {
         let Some(text) = self.get(key) else { return Ok(None) };
-        let version = SparkVersion::of(self)?.0;
+        let version = SparkVersion::read(self)?.0;
         (family.kind.read)(text, version).map(Some).map_err(|problem| self.refuse(key, problem))
     }
 

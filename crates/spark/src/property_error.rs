@@ -15,7 +15,7 @@ pub struct Position {
 
 impl Position {
     /// The position where a key is set. If it is not set, the place is the file without a line.
-    pub fn of(properties: &Properties, key: &str) -> Self {
+    pub fn find(properties: &Properties, key: &str) -> Self {
         Self { file: properties.file().to_owned(), line: properties.line_of(key) }
     }
 }

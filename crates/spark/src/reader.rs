@@ -130,7 +130,7 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn position(&self, key: &str) -> Position {
-        Position::of(self.properties, key)
+        Position::find(self.properties, key)
     }
 
     pub(super) fn invalid(&self, key: &'static str, reason: String) -> PropertyError {

@@ -37,7 +37,7 @@ pub enum RoleError {
 impl Role {
     /// Decides by the keys that belong to only one command. `spark.ssl.kubernetes.resourceStagingServer.enabled`
     /// belongs to both, so it does not count.
-    pub fn of(properties: &Properties) -> Result<Self, RoleError> {
+    pub fn read(properties: &Properties) -> Result<Self, RoleError> {
         let first_of = |patterns: &[&str]| {
             properties.iter().find(|property| patterns.iter().any(|pattern| matches(pattern, property.key)))
         };
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     fn role(text: &str) -> Result<Role, RoleError> {
-        Role::of(&Properties::parse("f.properties", text).unwrap())
+        Role::read(&Properties::parse("f.properties", text).unwrap())
     }
 
     #[test]

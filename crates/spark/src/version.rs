@@ -24,7 +24,7 @@ pub struct SparkVersion {
 
 impl SparkVersion {
     /// Reads the setting. The second value is a warning.
-    pub fn of(conf: &SparkConf) -> Result<(Self, Option<String>), SettingError> {
+    pub fn read(conf: &SparkConf) -> Result<(Self, Option<String>), SettingError> {
         let key = &keys::CLOAKROOM_SPARK_VERSION;
         let Some(text) = conf.get(key) else { return Ok((NEWEST, warning_of_image(conf))) };
         let refuse = || {
@@ -179,12 +179,12 @@ mod tests {
     fn of(text: &str) -> Result<(SparkVersion, Option<String>), SettingError> {
         let mut conf = SparkConf::default();
         conf.set(&keys::CLOAKROOM_SPARK_VERSION, text, Origin::Conf);
-        SparkVersion::of(&conf)
+        SparkVersion::read(&conf)
     }
 
     #[test]
     fn the_newest_known_version_is_the_default() {
-        assert_eq!(SparkVersion::of(&SparkConf::default()).unwrap(), (NEWEST, None));
+        assert_eq!(SparkVersion::read(&SparkConf::default()).unwrap(), (NEWEST, None));
         assert_eq!(
             (OLDEST.to_string(), NEWEST.to_string()),
             (OLDEST_SPARK.to_owned(), NEWEST_SPARK.to_owned())
@@ -210,11 +210,11 @@ mod tests {
         ] {
             let mut conf = SparkConf::default();
             conf.set(&keys::CONTAINER_IMAGE, image, Origin::Conf);
-            let warning = SparkVersion::of(&conf).unwrap().1;
+            let warning = SparkVersion::read(&conf).unwrap().1;
             let version = warning.as_ref().and_then(|text| text.rsplit(' ').next());
             assert_eq!(version, wanted, "{image}");
             conf.set(&keys::CLOAKROOM_SPARK_VERSION, "4.3.0", Origin::Conf);
-            assert_eq!(SparkVersion::of(&conf).unwrap().1, None);
+            assert_eq!(SparkVersion::read(&conf).unwrap().1, None);
         }
     }
 

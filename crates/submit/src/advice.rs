@@ -27,7 +27,7 @@ enum Given {
 }
 
 impl Given {
-    fn of(conf: &SparkConf, key: &str) -> Self {
+    fn find(conf: &SparkConf, key: &str) -> Self {
         match conf.origin(key) {
             Some(Origin::Option(_)) => Self::Flag,
             Some(Origin::Variable(_)) => Self::Variable,
@@ -39,11 +39,11 @@ impl Given {
 
 impl Named {
     /// Finds how both were set. For a certificate that is not set, advice names the same way as for the address.
-    pub(super) fn of(conf: &SparkConf) -> Self {
-        let address = Given::of(conf, ServerPlace::setting(conf).unwrap_or(&keys::SERVER_URI));
+    pub(super) fn find(conf: &SparkConf) -> Self {
+        let address = Given::find(conf, ServerPlace::setting(conf).unwrap_or(&keys::SERVER_URI));
         let is_service = !conf.contains(&keys::SERVER_URI);
         let is_trusted = conf.contains(&keys::TLS_CLIENT_CERT_PEM);
-        let trust = if is_trusted { Given::of(conf, &keys::TLS_CLIENT_CERT_PEM) } else { address };
+        let trust = if is_trusted { Given::find(conf, &keys::TLS_CLIENT_CERT_PEM) } else { address };
         Self { address, is_service, trust }
     }
 
@@ -149,7 +149,7 @@ mod tests {
         ] {
             let mut conf = SparkConf::default();
             conf.set(&keys::SERVER_URI, "https://h", origin.clone());
-            let named = Named::of(&conf);
+            let named = Named::find(&conf);
             let untrusted = advice(&Failure::Tls(TlsFailure::UnknownIssuer), named).unwrap();
             assert!(untrusted.contains(trust), "{untrusted}");
             assert_eq!(untrusted.contains("spark."), origin == Origin::Conf, "{untrusted}");
@@ -166,11 +166,11 @@ mod tests {
         let mut conf = SparkConf::default();
         conf.set(&keys::SERVER_URI, "https://h", Origin::Conf);
         conf.set(&keys::TLS_CLIENT_CERT_PEM, "ca.pem", Origin::Variable("CLOAKROOM_CA_FILE"));
-        let untrusted = advice(&Failure::Tls(TlsFailure::UnknownIssuer), Named::of(&conf)).unwrap();
+        let untrusted = advice(&Failure::Tls(TlsFailure::UnknownIssuer), Named::find(&conf)).unwrap();
         assert_eq!(untrusted, "trust its CA's certificate, or its own, with CLOAKROOM_CA_FILE=FILE");
         conf.set(&keys::TLS_CLIENT_CERT_PEM, "ca.pem", Origin::Conf);
         assert!(
-            advice(&Failure::Tls(TlsFailure::UnknownIssuer), Named::of(&conf))
+            advice(&Failure::Tls(TlsFailure::UnknownIssuer), Named::find(&conf))
                 .unwrap()
                 .contains("clientCertPem=FILE")
         );

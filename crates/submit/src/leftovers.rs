@@ -96,7 +96,7 @@ impl Run {
             // The items of a list have no `kind` and no `apiVersion`.
             let mut whole = object.clone();
             (whole["apiVersion"], whole["kind"]) = ("v1".into(), kind.into());
-            let Ok(path) = ObjectPath::of(&whole, calls.namespace()) else { continue };
+            let Ok(path) = ObjectPath::new(&whole, calls.namespace()) else { continue };
             match calls.delete(&path, object["metadata"]["uid"].as_str()).await {
                 Ok(_) => is_removed = true,
                 Err(ApiFailure::NotFound { .. } | ApiFailure::Refused { code: 409, .. }) => {

@@ -124,7 +124,7 @@ impl ServerPlace {
     }
 
     /// The place that the settings name; without one, the usual Service.
-    pub(super) fn of(conf: &SparkConf) -> Result<Self, SettingError> {
+    pub(super) fn read(conf: &SparkConf) -> Result<Self, SettingError> {
         if conf.contains(&keys::SERVER_URI) {
             let text = conf.get(&keys::SERVER_URI).unwrap_or_default();
             let address = ServerAddress::parse(text);
@@ -142,7 +142,7 @@ impl ServerPlace {
 
     /// A warning if a Service is named beside an address.
     pub(super) fn warning(conf: &SparkConf) -> Option<String> {
-        let (unused, named) = (keys::CLOAKROOM_SERVER_SERVICE, Named::of(conf).address());
+        let (unused, named) = (keys::CLOAKROOM_SERVER_SERVICE, Named::find(conf).address());
         let is_unused = conf.contains(&unused) && conf.contains(&keys::SERVER_URI);
         is_unused.then(|| format!("`{unused}` is not used, because {named} names the server's address"))
     }

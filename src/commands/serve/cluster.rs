@@ -24,11 +24,14 @@ pub struct Pod {
 
 impl Pod {
     /// Whether this process is in a pod: Kubernetes tells every container where the API server is.
-    pub fn of_environment() -> Option<Self> {
-        Self::of(std::env::var("KUBERNETES_SERVICE_HOST").ok(), std::env::var("KUBERNETES_SERVICE_PORT").ok())
+    pub fn from_environment() -> Option<Self> {
+        Self::new(
+            std::env::var("KUBERNETES_SERVICE_HOST").ok(),
+            std::env::var("KUBERNETES_SERVICE_PORT").ok(),
+        )
     }
 
-    fn of(host: Option<String>, port: Option<String>) -> Option<Self> {
+    fn new(host: Option<String>, port: Option<String>) -> Option<Self> {
         let host = host.filter(|host| !host.is_empty())?;
         let port = port.filter(|port| !port.is_empty()).unwrap_or_else(|| "443".to_owned());
         let host = if host.contains(':') { format!("[{host}]") } else { host };
@@ -63,7 +66,7 @@ fn access(
                 paths: vec![path.clone()],
                 context: args.context.clone(),
                 setting: KUBECONFIG.to_owned(),
-                proxies: Proxies::of_environment(),
+                proxies: Proxies::from_environment(),
             }));
         }
         None => {}
@@ -132,7 +135,7 @@ mod tests {
     }
 
     fn pod() -> Option<Pod> {
-        Pod::of(Some("10.0.0.1".to_owned()), Some("6443".to_owned()))
+        Pod::new(Some("10.0.0.1".to_owned()), Some("6443".to_owned()))
     }
 
     const URL: &str = "spark.kubernetes.resourceStagingServer.apiServer.url=https://api.example\n";
@@ -198,11 +201,11 @@ mod tests {
     #[test]
     fn the_address_in_a_pods_environment_may_be_of_either_kind() {
         let url = |host: &str, port: Option<&str>| {
-            Pod::of(Some(host.to_owned()), port.map(str::to_owned)).map(|pod| pod.url)
+            Pod::new(Some(host.to_owned()), port.map(str::to_owned)).map(|pod| pod.url)
         };
         assert_eq!(url("10.0.0.1", None).as_deref(), Some("https://10.0.0.1:443"));
         assert_eq!(url("fd00::1", Some("443")).as_deref(), Some("https://[fd00::1]:443"));
         assert_eq!(url("", Some("443")), None);
-        assert_eq!(Pod::of(None, None), None);
+        assert_eq!(Pod::new(None, None), None);
     }
 }

@@ -50,7 +50,7 @@ pub fn resolve(
     });
     warnings.extend(without_effect);
     // The room of a bucket is not known.
-    let disk = args.store.store.is_none().then(|| Disk::of(&storage.data_dir)).flatten();
+    let disk = args.store.store.is_none().then(|| Disk::find(&storage.data_dir)).flatten();
     warnings.extend(limits.share.and_then(|share| of_share(share, &limits, disk.as_ref())));
     warnings.extend(of_resources(limits.max_resources));
     let of_disk =
@@ -137,7 +137,7 @@ struct Disk {
 }
 
 impl Disk {
-    fn of(data_dir: &Path) -> Option<Self> {
+    fn find(data_dir: &Path) -> Option<Self> {
         // `Path::ancestors` ends with an empty path if the path is relative.
         let here = Path::new(".");
         let present = data_dir

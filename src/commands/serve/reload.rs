@@ -17,7 +17,7 @@ pub struct Files {
 impl Files {
     /// The files of these settings. The properties file is not among them, because a running server never reads it
     /// again.
-    pub fn of(settings: &ServeSettings) -> Self {
+    pub fn new(settings: &ServeSettings) -> Self {
         let upload = match &settings.http.upload_auth {
             UploadAuth::Token(tokens) => Some(tokens.clone()),
             UploadAuth::None | UploadAuth::Kubernetes(_) => None,

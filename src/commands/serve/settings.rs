@@ -70,7 +70,7 @@ impl ServeSettings {
     pub fn resolve(args: &ServeArgs, metrics: &Metrics) -> anyhow::Result<Self> {
         let file = args.properties_file.as_deref().map(properties).transpose()?;
         let mut warnings = file.as_ref().map(|file| file.warnings.clone()).unwrap_or_default();
-        let pod = Pod::of_environment();
+        let pod = Pod::from_environment();
         let listen = listen(args, file.as_ref(), pod.is_some());
         let tls = tls(args, file.as_ref())?;
         let admin_tokens = admin_tokens(&args.access)?;

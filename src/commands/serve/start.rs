@@ -183,7 +183,7 @@ async fn open_ledger(place: &Place, path: &Path, storage: &Storage) -> anyhow::R
 
 /// Fits the advice in the error to the place of the server: in a pod or not.
 pub fn in_surroundings(error: DiskError) -> DiskError {
-    if Pod::of_environment().is_some() { error.in_a_pod() } else { error }
+    if Pod::from_environment().is_some() { error.in_a_pod() } else { error }
 }
 
 /// Opens the data directory by `open`. While another process uses it, waits up to `patience`.

@@ -59,7 +59,7 @@ pub fn resolve(
     let variables = |name: &str| std::env::var(name).ok();
     let pool = Pool::new(memory_bytes);
     let store = BucketStore::new(location.clone(), &options, &variables, pool, largest, metrics);
-    let store = Arc::new(store.map_err(|error| UsageError::of(&error))?);
+    let store = Arc::new(store.map_err(|error| UsageError::from_error(&error))?);
     if store.is_in_clear() {
         warnings.push(format!(
             "{location} is spoken to without TLS (--store-allow-http): all on the way can read the bundles"

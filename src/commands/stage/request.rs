@@ -28,7 +28,7 @@ pub fn of_flags(
     };
     let conf = conf(args, &namespace, defaults, file)?;
     let application = match application(args, file)? {
-        Some(path) => Some(MainResource::of(path, &conf)?),
+        Some(path) => Some(MainResource::resolve(path, &conf)?),
         None => None,
     };
     let (owner, name) = match file {
@@ -181,7 +181,7 @@ fn owner(args: &StageArgs, choice: SubmitterChoice, namespace: &str) -> anyhow::
     };
     let kind = args.kind.clone().map_or_else(|| OwnerKind::parse(own_kind), Ok)?;
     let owner = Owner::new(kind, namespace, args.labels.clone(), args.name.as_deref());
-    Ok(Some(owner.map_err(|error| UsageError::of(&error))?))
+    Ok(Some(owner.map_err(|error| UsageError::from_error(&error))?))
 }
 
 /// The beginning of the objects' names.

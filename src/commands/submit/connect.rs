@@ -28,7 +28,7 @@ const CHOSEN: Origin = Origin::Derived;
 
 /// Reads and checks everything that calls to the API server need, and waits for a credential plugin. It sends nothing.
 pub async fn connect(conf: &SparkConf, submitter: &Submitter) -> anyhow::Result<ApiServer> {
-    let fabric8 = Fabric8::of(submitter)?;
+    let fabric8 = Fabric8::read(submitter)?;
     fabric8.warning.iter().for_each(|warning| super::warn(warning));
     let given = conf.get(&keys::MASTER).filter(|_| conf.origin(&keys::MASTER) != Some(&CHOSEN));
     let Some(master) = given else { return by_kubeconfig(conf, submitter).await };
@@ -64,8 +64,8 @@ struct WantedContext {
 
 impl WantedContext {
     /// `None` if there is no kubeconfig. Refuses settings that say who asks, because they name no API server.
-    fn of(conf: &SparkConf, submitter: &Submitter) -> anyhow::Result<Option<Self>> {
-        let fabric8 = Fabric8::of(submitter)?;
+    fn read(conf: &SparkConf, submitter: &Submitter) -> anyhow::Result<Option<Self>> {
+        let fabric8 = Fabric8::read(submitter)?;
         let of_spark = SubmissionCredentials::from(conf)?.identify();
         let of_spark = of_spark.then(|| format!("{}*", keys::OF_SUBMISSION_CREDENTIALS));
         if let Some(setting) = of_spark.as_deref().or(fabric8.identity_setting()) {
@@ -83,7 +83,7 @@ impl WantedContext {
 
 /// Connects as the kubeconfig says, for commands without a master.
 async fn by_kubeconfig(conf: &SparkConf, submitter: &Submitter) -> anyhow::Result<ApiServer> {
-    let Some(WantedContext { paths, name, setting }) = WantedContext::of(conf, submitter)? else {
+    let Some(WantedContext { paths, name, setting }) = WantedContext::read(conf, submitter)? else {
         bail!("no API server is known: give --master, or a kubeconfig (KUBECONFIG, ~/.kube/config)")
     };
     let proxies = proxies(submitter);
@@ -110,7 +110,7 @@ pub fn choose_master(conf: &mut SparkConf, submitter: &Submitter) -> anyhow::Res
     }
     let mut filled_in = conf.clone();
     filled_in.fill_in(submitter.surroundings())?;
-    let Some(WantedContext { paths, name, setting }) = WantedContext::of(&filled_in, submitter)? else {
+    let Some(WantedContext { paths, name, setting }) = WantedContext::read(&filled_in, submitter)? else {
         return Ok(None);
     };
     let context = KubeconfigContext::read(&paths, name.as_deref(), &setting)
@@ -128,7 +128,7 @@ pub fn choose_master(conf: &mut SparkConf, submitter: &Submitter) -> anyhow::Res
 /// The proxies of the environment. Of `https.proxy` and `HTTPS_PROXY` the JVM's property wins, as in Spark's client
 /// library.
 fn proxies(submitter: &Submitter) -> Proxies {
-    Proxies::of(|name| {
+    Proxies::from_variables(|name| {
         let property = submitter.system.get(&name.to_ascii_lowercase().replace('_', "."));
         property.or_else(|| submitter.variables.get(name)).cloned()
     })

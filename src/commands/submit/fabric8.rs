@@ -46,7 +46,7 @@ pub struct Fabric8 {
 
 impl Fabric8 {
     /// Reads and checks the settings. Opens no file.
-    pub fn of(submitter: &Submitter) -> anyhow::Result<Self> {
+    pub fn read(submitter: &Submitter) -> anyhow::Result<Self> {
         let settings = Settings(submitter);
         settings.refuse_what_is_not_followed()?;
         let trust = settings.switch("kubernetes.trust.certificates")?;
@@ -262,11 +262,11 @@ mod tests {
     }
 
     fn read(settings: &[(&str, &str)]) -> Fabric8 {
-        Fabric8::of(&submitter(settings)).unwrap()
+        Fabric8::read(&submitter(settings)).unwrap()
     }
 
     fn refusal(settings: &[(&str, &str)]) -> String {
-        Fabric8::of(&submitter(settings)).unwrap_err().to_string()
+        Fabric8::read(&submitter(settings)).unwrap_err().to_string()
     }
 
     fn inline(text: &str, setting: &str) -> Given<ContentSource> {

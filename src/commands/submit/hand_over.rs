@@ -29,7 +29,7 @@ pub struct Successor {
 impl Successor {
     /// The spark-submit that a command line is for; `None` if the line is for this program, or if no spark-submit is
     /// named.
-    pub fn of(
+    pub fn new(
         invocation: &Invocation,
         conf: &SparkConf,
         submitter: &Submitter,
@@ -64,7 +64,7 @@ pub fn is_decided_by(line: &CommandLine, submitter: &Submitter) -> bool {
     let (variables, system) = (BTreeMap::new(), BTreeMap::new());
     let surroundings =
         Surroundings { variables: &variables, system: &system, folder: &submitter.working_folder };
-    let conf = Settings::of(line, &Defaults { files: Vec::new(), surroundings }).conf;
+    let conf = Settings::resolve(line, &Defaults { files: Vec::new(), surroundings }).conf;
     let named = submitter.variables.get(VARIABLE).map(String::as_str).or(conf.get(KEY));
     named.is_some_and(|path| !path.is_empty()) && is_elsewhere(line, &conf)
 }

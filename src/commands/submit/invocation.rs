@@ -24,7 +24,7 @@ impl Invocation {
         let with_returns =
             words.clone().zip(1..).filter(|(word, _)| word.contains('\r')).map(|(_, at)| at).collect();
         let words: Vec<String> = words.map(|word| word.replace('\r', "")).collect();
-        let script = words.first().and_then(|first| Script::of(first));
+        let script = words.first().and_then(|first| Script::named(first));
         let line = CommandLine::parse(words.into_iter().skip(usize::from(script.is_some())));
         Self { arguments, script, line, with_returns }
     }

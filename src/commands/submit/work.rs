@@ -82,7 +82,7 @@ fn exit_code(ended: &Ended, submission: &Submission) -> Option<u8> {
 
 /// `--kill`
 pub async fn kill(submission: &str, conf: SparkConf, submitter: &Submitter) -> anyhow::Result<ExitCode> {
-    let Job { server, master, id, conf } = Job::of(submission, conf, submitter).await?;
+    let Job { server, master, id, conf } = Job::connect(submission, conf, submitter).await?;
     let grace_period = conf.read(&keys::DELETION_GRACE_PERIOD)?;
     let grace_period_seconds = grace_period.map(|period| period.as_secs());
     jobs::kill(&server, &master, &id, grace_period_seconds, &Log::new(tell)).await?;
@@ -91,7 +91,7 @@ pub async fn kill(submission: &str, conf: SparkConf, submitter: &Submitter) -> a
 
 /// `--status`
 pub async fn status(submission: &str, conf: SparkConf, submitter: &Submitter) -> anyhow::Result<ExitCode> {
-    let Job { server, master, id, .. } = Job::of(submission, conf, submitter).await?;
+    let Job { server, master, id, .. } = Job::connect(submission, conf, submitter).await?;
     jobs::status(&server, &master, &id, &Log::new(tell)).await?;
     Ok(ExitCode::SUCCESS)
 }
@@ -105,7 +105,7 @@ struct Job {
 }
 
 impl Job {
-    async fn of(submission: &str, mut conf: SparkConf, submitter: &Submitter) -> anyhow::Result<Self> {
+    async fn connect(submission: &str, mut conf: SparkConf, submitter: &Submitter) -> anyhow::Result<Self> {
         java_options::check(&conf)?;
         let master = master::normalise(&mut conf)?;
         conf.fill_in(submitter.surroundings())?;

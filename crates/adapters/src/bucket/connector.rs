@@ -50,7 +50,7 @@ impl Connector {
     /// `bucket` is the address of the bucket. Its certificate must be signed by a root of the system or by one of `trusted`.
     /// Each request is counted in `metrics`.
     pub fn new(bucket: String, trusted: &TrustedCertificates, metrics: Metrics) -> Result<Self, TrustError> {
-        Ok(Self { tls: client_config(trusted)?, proxies: Proxies::of_environment(), bucket, metrics })
+        Ok(Self { tls: client_config(trusted)?, proxies: Proxies::from_environment(), bucket, metrics })
     }
 }
 

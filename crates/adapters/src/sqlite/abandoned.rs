@@ -16,7 +16,7 @@ pub(super) async fn remember(
     connection: &mut SqliteConnection,
 ) -> Result<(), sqlx::Error> {
     sqlx::query("INSERT OR IGNORE INTO abandoned_uploads (key, abandoned_at) VALUES (?, ?)")
-        .bind(BlobKey::of(id).to_string())
+        .bind(BlobKey::for_resource(id).to_string())
         .bind(at.as_millisecond())
         .execute(connection)
         .await
@@ -47,7 +47,7 @@ pub(super) async fn without_row(keys: &[BlobKey], readers: &SqlitePool) -> Resul
     for row in &rows {
         let Ok(id) = row::id(row) else { continue };
         let is_tombstone = row::state(row).is_ok_and(|state| state == State::Deleted);
-        if is_tombstone { &mut ended } else { &mut with_row }.insert(BlobKey::of(id));
+        if is_tombstone { &mut ended } else { &mut with_row }.insert(BlobKey::for_resource(id));
     }
     let without_row = keys.iter().copied().filter(|key| !with_row.contains(key));
     Ok(without_row.map(|key| Rowless { key, has_ended: ended.contains(&key) }).collect())

@@ -145,7 +145,7 @@ fn is_blob(line: &str) -> bool {
 }
 
 fn new_key() -> BlobKey {
-    BlobKey::of(ResourceId::generate(&mut rand::rng()))
+    BlobKey::for_resource(ResourceId::generate(&mut rand::rng()))
 }
 
 /// Bytes that differ from place to place.

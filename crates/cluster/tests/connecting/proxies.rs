@@ -32,7 +32,7 @@ fn access(folder: &CredentialFolder, port: u16, proxy_url: &str, proxies: Proxie
 
 fn environment(variables: &[(&str, &str)]) -> Proxies {
     let value = |wanted: &str| variables.iter().find(|(name, _)| *name == wanted);
-    Proxies::of(|wanted| value(wanted).map(|(_, value)| (*value).to_owned()))
+    Proxies::from_variables(|wanted| value(wanted).map(|(_, value)| (*value).to_owned()))
 }
 
 async fn call(access: &Access) -> Result<(), String> {

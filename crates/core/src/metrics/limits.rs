@@ -18,7 +18,7 @@ pub struct LimitUse {
 
 impl LimitUse {
     /// The same for a count.
-    pub fn of_counts(of: Limited, used: usize, limit: usize) -> Self {
+    pub fn from_counts(of: Limited, used: usize, limit: usize) -> Self {
         Self { of, used: used as u64, limit: limit as u64 }
     }
 }

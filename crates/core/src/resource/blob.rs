@@ -14,13 +14,13 @@ pub struct BlobKey {
 
 impl BlobKey {
     /// The key of the blob of `resource`.
-    pub fn of(resource: ResourceId) -> Self {
+    pub fn for_resource(resource: ResourceId) -> Self {
         Self { resource }
     }
 
     /// Reads the text that [`Display`](fmt::Display) writes.
     pub fn parse(text: &str) -> Result<Self, InvalidResourceId> {
-        ResourceId::parse(text).map(Self::of)
+        ResourceId::parse(text).map(Self::for_resource)
     }
 
     /// The resource that the blob belongs to.

@@ -78,7 +78,7 @@ pub fn decide(life: &Life, owner: Knowledge, now: &Readings, policy: &Policy) ->
     if rule.deadline.is_reached(now) {
         return Decision::Delete(rule.reason);
     }
-    let by_age = [life.lifetime.ttl, policy.max_age].map(|time| Deadline::of(Some(life.created_at), time));
+    let by_age = [life.lifetime.ttl, policy.max_age].map(|time| Deadline::after(Some(life.created_at), time));
     let until = by_age.into_iter().chain([rule.deadline]).filter_map(|deadline| deadline.at(now)).min();
     Decision::Keep(Kept { why: rule.why, until })
 }
@@ -104,7 +104,7 @@ fn rule(life: &Life, owner: Knowledge, policy: &Policy) -> Rule {
             let left = owner.unknown_for.map_or(Duration::ZERO, |passed| time.saturating_sub(passed));
             Rule {
                 why: KeepReason::OwnerUnknown(unknown),
-                deadline: Deadline::of(Some(created_at), Some(time)).and_in(left),
+                deadline: Deadline::after(Some(created_at), Some(time)).and_in(left),
                 reason: DeletionReason::MaxUnusedReached,
             }
         }
@@ -117,25 +117,26 @@ fn rule(life: &Life, owner: Knowledge, policy: &Policy) -> Rule {
         },
         Presence::NotAsked => Rule {
             why: KeepReason::NotUsedYet,
-            deadline: Deadline::of(Some(created_at), Some(lifetime.unused_timeout)),
+            deadline: Deadline::after(Some(created_at), Some(lifetime.unused_timeout)),
             reason: DeletionReason::Unused,
         },
         // The grace covers a driver that is replaced by another one with the same name.
         Presence::Absent if !life.is_used() => Rule {
             why: KeepReason::NotUsedYet,
-            deadline: Deadline::of(Some(created_at), Some(lifetime.unused_timeout))
-                .and(Deadline::of(owner_history.absent_since, grace)),
+            deadline: Deadline::after(Some(created_at), Some(lifetime.unused_timeout))
+                .and(Deadline::after(owner_history.absent_since, grace)),
             reason: DeletionReason::Unused,
         },
         Presence::Absent if owner_history.seen_at.is_some() => Rule {
             why: KeepReason::OwnerGone,
-            deadline: Deadline::of(owner_history.absent_since, grace).and(Deadline::of(last_used_at, grace)),
+            deadline: Deadline::after(owner_history.absent_since, grace)
+                .and(Deadline::after(last_used_at, grace)),
             reason: DeletionReason::Orphaned,
         },
         Presence::Absent => Rule {
             why: KeepReason::OwnerNotSeenYet,
-            deadline: Deadline::of(last_used_at, Some(lifetime.unused_timeout))
-                .and(Deadline::of(owner_history.absent_since, grace)),
+            deadline: Deadline::after(last_used_at, Some(lifetime.unused_timeout))
+                .and(Deadline::after(owner_history.absent_since, grace)),
             reason: DeletionReason::OwnerNeverSeen,
         },
     }
@@ -148,12 +149,12 @@ fn without_objects(life: &Life, run_for: Duration, policy: &Policy) -> Rule {
     match last_used_at {
         None => Rule {
             why: KeepReason::NotReadYet,
-            deadline: Deadline::of(Some(created_at), Some(policy.max_unused.max(lifetime.unused_timeout))),
+            deadline: Deadline::after(Some(created_at), Some(policy.max_unused.max(lifetime.unused_timeout))),
             reason: DeletionReason::MaxUnusedReached,
         },
         Some(_) => Rule {
             why: KeepReason::ReadRecently,
-            deadline: Deadline::of(last_used_at, Some(lifetime.unused_timeout))
+            deadline: Deadline::after(last_used_at, Some(lifetime.unused_timeout))
                 .and_in(lifetime.unused_timeout.saturating_sub(run_for)),
             reason: DeletionReason::NotReadAgain,
         },
@@ -165,15 +166,15 @@ fn without_objects(life: &Life, run_for: Duration, policy: &Policy) -> Rule {
 fn finished(life: &Life, policy: &Policy) -> Deadline {
     let retention = policy.finished_owner_retention.map(|time| time.max(policy.orphan_grace));
     let as_any_other = match life.last_used_at {
-        Some(last_used_at) => Deadline::of(Some(last_used_at), Some(policy.orphan_grace)),
-        None => Deadline::of(Some(life.created_at), Some(life.lifetime.unused_timeout)),
+        Some(last_used_at) => Deadline::after(Some(last_used_at), Some(policy.orphan_grace)),
+        None => Deadline::after(Some(life.created_at), Some(life.lifetime.unused_timeout)),
     };
-    Deadline::of(life.owner_history.finished_since, retention).and(as_any_other)
+    Deadline::after(life.owner_history.finished_since, retention).and(as_any_other)
 }
 
 impl Rule {
     fn kept(why: KeepReason) -> Self {
-        Self { why, deadline: Deadline::of(None, None), reason: DeletionReason::Orphaned }
+        Self { why, deadline: Deadline::after(None, None), reason: DeletionReason::Orphaned }
     }
 }
 
@@ -207,7 +208,7 @@ struct Deadline {
 }
 
 impl Deadline {
-    fn of(since: Option<Timestamp>, time: Option<Duration>) -> Self {
+    fn after(since: Option<Timestamp>, time: Option<Duration>) -> Self {
         Self { moments: since.zip(time).map(|one| [one, one]), left: Duration::ZERO }
     }
 

@@ -35,7 +35,7 @@ impl Downloads {
     async fn note_owner(&self, resource: &Resource<Ready>) {
         let Ready { owner, history, .. } = &resource.data;
         let is_seen =
-            || believed(Presence::of(owner, &*self.owners), self.identity.doubt()) == Presence::Present;
+            || believed(Presence::look_up(owner, &*self.owners), self.identity.doubt()) == Presence::Present;
         if history.owner_history.seen_at.is_some() || !is_seen() {
             return;
         }

@@ -38,7 +38,7 @@ pub enum ClusterState {
 }
 
 impl ClusterState {
-    fn of(known: Option<String>, seen: ClusterIdentity) -> Self {
+    fn compare(known: Option<String>, seen: ClusterIdentity) -> Self {
         match (known, seen) {
             (None, ClusterIdentity::Uid(first)) => Self::Known(first),
             (Some(known), ClusterIdentity::Uid(seen)) if known == seen => Self::Known(known),
@@ -64,7 +64,7 @@ pub struct ClusterCheck {
 impl ClusterCheck {
     fn after(&self, known: Option<String>, answer: Result<ClusterIdentity, String>) -> Self {
         match answer {
-            Ok(seen) => Self { state: ClusterState::of(known, seen), failure: None },
+            Ok(seen) => Self { state: ClusterState::compare(known, seen), failure: None },
             Err(failure) => Self { state: self.state.clone(), failure: Some(failure) },
         }
     }

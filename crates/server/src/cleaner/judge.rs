@@ -52,7 +52,7 @@ impl Judge {
 
     /// What a sweep would do now. Makes no call and no query.
     pub fn judge(&self, id: ResourceId, owner: &Owner, life: &Life) -> Decision {
-        let presence = believed(Presence::of(owner, &*self.owners), self.identity.doubt());
+        let presence = believed(Presence::look_up(owner, &*self.owners), self.identity.doubt());
         let now = self.staging.readings();
         let known = self.last_known.knowledge(owner, presence, self.staging.clock().monotonic());
         let in_use = self.staging.is_in_use(id).then_some(KeepReason::Downloading);

@@ -326,7 +326,7 @@ impl Sweeper {
 
     /// What the watches report about an owner; unknown while the cluster is in doubt.
     fn presence(&self, owner: &Owner) -> Presence {
-        believed(Presence::of(owner, &*self.owners), self.identity.doubt())
+        believed(Presence::look_up(owner, &*self.owners), self.identity.doubt())
     }
 
     fn knowledge(&self, owner: &Owner, presence: Presence) -> Knowledge {

@@ -69,7 +69,7 @@ pub(super) struct Lingering {
 
 impl Lingering {
     /// For a listener with so many connections. `longest` is the time of those that read on for long.
-    pub(super) fn of(connections: usize, longest: Duration) -> Self {
+    pub(super) fn new(connections: usize, longest: Duration) -> Self {
         Self { most: (connections / LONG_SHARE).max(1), longest, hosts: Arc::default() }
     }
 
@@ -179,11 +179,11 @@ mod tests {
         let (mut client, mut server) = tokio::io::duplex(1 << 20);
         let sending = tokio::spawn(async move { client.write_all(&vec![7; 4 << 20]).await });
         let remains = Remains::default();
-        Lingering::of(1, LINGER).read_on(&mut server, visitor(1, true), &remains).await;
+        Lingering::new(1, LINGER).read_on(&mut server, visitor(1, true), &remains).await;
         assert!(!sending.is_finished(), "a connection without a body reads nothing");
         remains.goes_on();
         let began = Instant::now();
-        Lingering::of(1, LINGER).read_on(&mut server, visitor(1, true), &remains).await;
+        Lingering::new(1, LINGER).read_on(&mut server, visitor(1, true), &remains).await;
         sending.await.unwrap().unwrap();
         assert!(began.elapsed() >= Duration::from_millis(400), "{:?}", began.elapsed());
     }
@@ -195,14 +195,14 @@ mod tests {
         let remains = Remains::default();
         remains.goes_on();
         let began = Instant::now();
-        Lingering::of(1, LINGER).read_on(&mut server, visitor(1, true), &remains).await;
+        Lingering::new(1, LINGER).read_on(&mut server, visitor(1, true), &remains).await;
         assert!(began.elapsed() >= SILENCE && began.elapsed() < LINGER, "{:?}", began.elapsed());
         drop(client);
     }
 
     #[test]
     fn an_eighth_of_the_connections_linger_and_one_for_each_host_but_proxies() {
-        let lingering = Lingering::of(32, LINGER);
+        let lingering = Lingering::new(32, LINGER);
         let first = lingering.enter(visitor(1, true)).unwrap();
         assert!(lingering.enter(visitor(1, true)).is_none());
         let proxies = [lingering.enter(visitor(2, false)), lingering.enter(visitor(2, false))];

@@ -116,7 +116,7 @@ impl Edge {
                 phases,
                 turns: Turns::new(TURNS_AT_ONCE),
                 refusals: Refusals::default(),
-                lingering: Lingering::of(max, connections.linger),
+                lingering: Lingering::new(max, connections.linger),
                 in_flight: edge.in_flight.clone(),
                 running: edge.running.clone(),
                 ends: edge.ends.clone(),

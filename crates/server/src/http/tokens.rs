@@ -140,16 +140,16 @@ impl TokenFile {
         if tokens.is_empty() {
             return Err(TokenFileError::Empty { usage, path: path.to_owned() });
         }
-        Ok(Self::of(Some(path.to_owned()), usage, tokens, seen))
+        Ok(Self::new(Some(path.to_owned()), usage, tokens, seen))
     }
 
     /// Holds the one token that was made for this run.
     pub fn made(token: &ResourceSecret, usage: TokenUse) -> Self {
         let hash = TokenHash(Sha256::digest(token.expose().as_bytes()).into());
-        Self::of(None, usage, vec![(hash, KnownToken { name: None })], Seen::default())
+        Self::new(None, usage, vec![(hash, KnownToken { name: None })], Seen::default())
     }
 
-    fn of(path: Option<PathBuf>, usage: TokenUse, tokens: Tokens, seen: Seen) -> Self {
+    fn new(path: Option<PathBuf>, usage: TokenUse, tokens: Tokens, seen: Seen) -> Self {
         let file = Arc::new(Mutex::new(Reload::new(seen)));
         Self(Arc::new(KnownTokens { path, usage, tokens: RwLock::new(tokens), file }))
     }

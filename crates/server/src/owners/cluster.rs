@@ -316,8 +316,8 @@ impl Owners for ClusterOwners {
             (in_all.max(all), of_namespace.max(namespace))
         });
         vec![
-            LimitUse::of_counts(Limited::LabelKeys, in_all, MOST_OF_KIND),
-            LimitUse::of_counts(Limited::ShareOfLabelKeys, of_namespace, MOST_OF_NAMESPACE),
+            LimitUse::from_counts(Limited::LabelKeys, in_all, MOST_OF_KIND),
+            LimitUse::from_counts(Limited::ShareOfLabelKeys, of_namespace, MOST_OF_NAMESPACE),
         ]
     }
 }

@@ -48,7 +48,7 @@ pub enum Presence {
 
 impl Presence {
     /// The presence of an owner by the watches alone.
-    pub fn of(owner: &Owner, owners: &dyn Owners) -> Self {
+    pub fn look_up(owner: &Owner, owners: &dyn Owners) -> Self {
         if owner.has_objects() { owners.presence(owner) } else { Self::NoObjects }
     }
 

@@ -136,7 +136,7 @@ async fn assert_all_is_well(
     assert!(!has_others, "{what}: {rows:?}");
     let listed = server.staging.ready(None, 100);
     let rows: BTreeSet<(BlobKey, u64)> =
-        listed.iter().map(|row| (BlobKey::of(row.id), row.size_bytes)).collect();
+        listed.iter().map(|row| (BlobKey::for_resource(row.id), row.size_bytes)).collect();
     let blobs = shared.store.list().map_ok(|(key, facts)| (key, facts.size_bytes));
     let blobs: BTreeSet<(BlobKey, u64)> = blobs.try_collect().await.unwrap();
     assert_eq!(rows, blobs, "{what}");

@@ -138,7 +138,8 @@ async fn bytes_that_appear_after_their_upload_was_abandoned_are_no_stray() {
     assert_eq!(successor.recovers().await, Recovered { uploads: 1, ..Recovered::default() });
     shared.assert_nothing_left("all are abandoned").await;
     for id in ids {
-        let writer = shared.store.begin(BlobKey::of(id), None, &Client::Server).await.unwrap().writer;
+        let writer =
+            shared.store.begin(BlobKey::for_resource(id), None, &Client::Server).await.unwrap().writer;
         writer.commit().await.unwrap();
     }
     let age = StraysGo::After(Duration::from_hours(7 * 24));

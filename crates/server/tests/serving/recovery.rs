@@ -79,13 +79,13 @@ impl Remains {
 
     async fn incoming_bytes(&self, id: ResourceId) {
         let Begun { mut writer, .. } =
-            self.store.begin(BlobKey::of(id), None, &Client::Server).await.unwrap();
+            self.store.begin(BlobKey::for_resource(id), None, &Client::Server).await.unwrap();
         writer.write(Bytes::from_static(b"bytes")).await.unwrap();
     }
 
     async fn published_bytes(&self, id: ResourceId) {
         let Begun { mut writer, .. } =
-            self.store.begin(BlobKey::of(id), None, &Client::Server).await.unwrap();
+            self.store.begin(BlobKey::for_resource(id), None, &Client::Server).await.unwrap();
         writer.write(Bytes::from_static(b"bytes")).await.unwrap();
         writer.commit().await.unwrap();
     }

@@ -166,7 +166,7 @@ fn check_total_cores(line: &CommandLine, conf: &SparkConf) -> Result<(), Setting
 
 impl MainResource {
     /// Classifies the application by the given text, without resolving it on this machine's file system.
-    pub fn of(given: &str, conf: &SparkConf) -> Result<Self, ArgumentsError> {
+    pub fn resolve(given: &str, conf: &SparkConf) -> Result<Self, ArgumentsError> {
         let fetched = fetched_name(given, conf)?;
         let resource = Self::by_name(fetched.as_deref().unwrap_or(given), given.to_owned());
         check_unnamed(&resource)?;

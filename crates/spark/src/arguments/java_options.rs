@@ -10,7 +10,7 @@ const OPEN: &str = "it must have an end to each quotation mark, and no backslash
 
 /// Refuses `-Xmx`, as Spark's launcher does. It does so even for `--kill` and `--status`.
 pub fn check(conf: &SparkConf) -> Result<(), SettingError> {
-    let is_word = SparkVersion::of(conf)?.0.looks_for_words();
+    let is_word = SparkVersion::read(conf)?.0.looks_for_words();
     for key in KEYS {
         let options = conf.get(key).unwrap_or_default();
         let has_heap = if is_word {

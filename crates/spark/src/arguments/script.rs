@@ -15,7 +15,7 @@ pub enum Script {
 
 impl Script {
     /// The script that starts spark-submit with this word; `None` if there is none.
-    pub fn of(first: &str) -> Option<Self> {
+    pub fn named(first: &str) -> Option<Self> {
         [Self::PythonShell, Self::RShell, Self::Example].into_iter().find(|script| script.word() == first)
     }
 

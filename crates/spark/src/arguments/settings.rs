@@ -54,7 +54,7 @@ pub struct Settings {
 
 impl Settings {
     /// Combines the sources: options win over `--conf`, then come properties files, then the environment.
-    pub fn of(line: &CommandLine, defaults: &Defaults<'_>) -> Self {
+    pub fn resolve(line: &CommandLine, defaults: &Defaults<'_>) -> Self {
         let mut settings = Self { conf: SparkConf::default(), warnings: line.ignored() };
         for file in defaults.files.iter().rev() {
             for property in file.iter() {
@@ -167,7 +167,7 @@ mod tests {
         let property = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
         let (system, folder) = (SYSTEM.into_iter().map(property).collect(), Path::new("/no/such"));
         let surroundings = Surroundings { variables: &variables, system: &system, folder };
-        Settings::of(&line, &Defaults { files, surroundings })
+        Settings::resolve(&line, &Defaults { files, surroundings })
     }
 
     #[test]

@@ -15,7 +15,7 @@ fn read(line: &CommandLine) -> Result<SubmitArguments, ArgumentsError> {
     let folder = Path::new("/no/such");
     let (variables, system) = (BTreeMap::new(), BTreeMap::new());
     let surroundings = Surroundings { variables: &variables, system: &system, folder };
-    let settings = Settings::of(line, &Defaults { files: Vec::new(), surroundings });
+    let settings = Settings::resolve(line, &Defaults { files: Vec::new(), surroundings });
     SubmitArguments::new(line, settings.conf, surroundings)
 }
 

@@ -45,7 +45,7 @@ impl Staging {
         let Some(transfer) = self.parts.begin_download(id, &holder).await? else {
             return Err(self.parts.gone_since(&resource).await?.unwrap_or(AccessError::NotFound));
         };
-        match self.parts.storage.blobs.open(BlobKey::of(id), size_bytes, ranges, &client).await {
+        match self.parts.storage.blobs.open(BlobKey::for_resource(id), size_bytes, ranges, &client).await {
             Ok(bytes) => Ok(Download { resource, bytes, transfer }),
             // It was deleted since it was found, or its bytes were damaged from outside.
             Err(StoreError::Missing(source)) => {

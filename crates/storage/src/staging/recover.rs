@@ -83,7 +83,7 @@ impl Parts {
             return Ok(false);
         }
         let Some(abandoned) = self.ledger.abandon(id).await? else { return Ok(false) };
-        if !is_own && self.storage.blobs.facts(BlobKey::of(id)).await?.is_some() {
+        if !is_own && self.storage.blobs.facts(BlobKey::for_resource(id)).await?.is_some() {
             self.ledger.finish(id, Finish::Abandoned { late: None }).await?;
         } else {
             // How far it came is not known any more.

@@ -161,7 +161,7 @@ impl Parts {
         if self.transfers.is_downloading(id) {
             return Ok(false);
         }
-        self.storage.blobs.delete(BlobKey::of(id)).await?;
+        self.storage.blobs.delete(BlobKey::for_resource(id)).await?;
         let is_finished = self.ledger.finish(id, Finish::Deleted).await?;
         self.transfers.deletion_finished(id);
         Ok(is_finished)

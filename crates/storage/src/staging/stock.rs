@@ -53,7 +53,7 @@ impl Parts {
         let most_tombstones = self.limits.max_resources.saturating_mul(TOMBSTONES_FOR_EACH) as u64;
         let tombstones = LimitUse { of: Limited::Tombstones, used: tombstones, limit: most_tombstones };
         let open = self.storage.disk.as_ref().and_then(|disk| disk.open_blobs());
-        let open = open.map(|(used, limit)| LimitUse::of_counts(Limited::OpenBundles, used, limit));
+        let open = open.map(|(used, limit)| LimitUse::from_counts(Limited::OpenBundles, used, limit));
         let memory = LimitUse {
             of: Limited::OwnerMemory,
             used: taken.owner_bytes,

@@ -182,7 +182,7 @@ impl Transfers {
             used: in_flight.by_holder.values().copied().max().unwrap_or(0) as u64,
             limit: share.of(most as u64),
         });
-        let all = LimitUse::of_counts(Limited::Downloads, in_flight.downloads, most);
+        let all = LimitUse::from_counts(Limited::Downloads, in_flight.downloads, most);
         std::iter::once(all).chain(of_share).collect()
     }
 }

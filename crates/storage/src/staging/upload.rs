@@ -300,7 +300,7 @@ impl Parts {
     ) -> Result<Progress, UploadError> {
         let id = beginning.id;
         let reservation = self.begin_row(beginning, pending).await?;
-        match self.begin_blob(BlobKey::of(id), beginning.announced, client, &reservation).await {
+        match self.begin_blob(BlobKey::for_resource(id), beginning.announced, client, &reservation).await {
             Ok(writer) => Ok(Progress { writer, reservation }),
             Err(error) => {
                 not_long(self.clean_up(id, reservation, Late::Never)).await;
@@ -379,7 +379,7 @@ impl Parts {
         abandoned: &Abandoned,
         late: Late,
     ) -> Result<(), AccessError> {
-        self.storage.blobs.abort(BlobKey::of(id), abandoned.handle.as_ref()).await?;
+        self.storage.blobs.abort(BlobKey::for_resource(id), abandoned.handle.as_ref()).await?;
         let late = (late == Late::Maybe).then(|| self.clock.now());
         self.ledger.finish(id, Finish::Abandoned { late }).await?;
         lock(&self.own_uploads).remove(&id);

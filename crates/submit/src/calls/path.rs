@@ -35,7 +35,7 @@ pub struct PathError {
 
 impl ObjectPath {
     /// The path of `object` in `namespace`.
-    pub(crate) fn of(object: &Value, namespace: &str) -> Result<Self, PathError> {
+    pub(crate) fn new(object: &Value, namespace: &str) -> Result<Self, PathError> {
         let text = |value: &Value, missing| value.as_str().map(str::to_owned).ok_or(PathError { missing });
         let api_version = text(&object["apiVersion"], "apiVersion")?;
         let kind = text(&object["kind"], "kind")?;
@@ -114,7 +114,7 @@ mod tests {
             ),
         ] {
             let object = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "n"}});
-            let found = ObjectPath::of(&object, "a").unwrap();
+            let found = ObjectPath::new(&object, "a").unwrap();
             assert_eq!((found.to_string().as_str(), found.resource().as_str()), (path, resource));
             assert_eq!(found.called(), called);
         }
@@ -123,13 +123,13 @@ mod tests {
     #[test]
     fn names_stay_inside_of_their_path() {
         let object = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "../pods?x"}});
-        let path = ObjectPath::of(&object, "a/b").unwrap().to_string();
+        let path = ObjectPath::new(&object, "a/b").unwrap().to_string();
         assert_eq!(path, "/api/v1/namespaces/a%2Fb/secrets/..%2Fpods%3Fx");
     }
 
     #[test]
     fn an_object_without_a_name_has_no_path() {
         let object = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {}});
-        assert_eq!(ObjectPath::of(&object, "a").unwrap_err().to_string(), "an object has no metadata.name");
+        assert_eq!(ObjectPath::new(&object, "a").unwrap_err().to_string(), "an object has no metadata.name");
     }
 }

@@ -19,7 +19,7 @@ pub async fn try_companions(
     let patience = Patience { stop, after_timeouts: false };
     for object in objects {
         let tried = async {
-            let path = ObjectPath::of(object, namespace)?;
+            let path = ObjectPath::new(object, namespace)?;
             match retried(patience, || calls.try_apply(&path, object)).await {
                 Err(failure) if !is_about_dry_runs(&failure) => Err(explain::object(&calls, &path, failure)),
                 _ => Ok(()),
@@ -76,7 +76,7 @@ impl Companions {
             if stop.is_cancelled() {
                 return Err(Cause::Stopped);
             }
-            let path = ObjectPath::of(object, namespace)?;
+            let path = ObjectPath::new(object, namespace)?;
             let (answer, was_ambiguous) =
                 retried_with_doubt(patience, || self.calls.apply(&path, object)).await;
             match answer {

@@ -28,7 +28,7 @@ pub async fn existing(
 ) -> Result<Existing, CreateError> {
     let calls = Calls::new(server, namespace);
     let asked = async {
-        let path = ObjectPath::of(object, namespace)?;
+        let path = ObjectPath::new(object, namespace)?;
         let patience = Patience { stop, after_timeouts: false };
         match retried(patience, || calls.get(&path)).await {
             Ok(answer) => Ok(Existing::Uid(answer.uid().to_owned())),

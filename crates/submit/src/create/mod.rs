@@ -174,7 +174,7 @@ impl Creation<'_> {
 
     async fn apply_before(&mut self, object: &Value) -> Result<(), Cause> {
         self.go_on()?;
-        let path = ObjectPath::of(object, &self.submission.namespace)?;
+        let path = ObjectPath::new(object, &self.submission.namespace)?;
         let touched = self.made.before.len();
         self.made.before.push((path.clone(), Touched::Unsure));
         let (answer, is_sure) = self.apply(&path, object).await;
@@ -184,7 +184,7 @@ impl Creation<'_> {
 
     async fn apply_owned(&mut self, object: &Value, owner: &Created) -> Result<(), Cause> {
         self.go_on()?;
-        let path = ObjectPath::of(object, &self.submission.namespace)?;
+        let path = ObjectPath::new(object, &self.submission.namespace)?;
         let mut with_owner = object.clone();
         with_owner["metadata"]["ownerReferences"] = json!([owner_reference(self.submission, owner)]);
         let (answer, is_sure) = self.apply(&path, &with_owner).await;

@@ -33,7 +33,7 @@ impl DriverLog {
             if log.is_cut { calls.log(pod, container, SHOWN_LINES).await } else { Ok(log) }
         };
         match timeout(LONGEST_WAIT, reading).await.ok()? {
-            Ok(Log { text, .. }) => Some(Self::of(text)),
+            Ok(Log { text, .. }) => Some(Self::new(text)),
             Err(failure) => {
                 tracing::debug!(error = %failure, "the driver's log cannot be shown");
                 None
@@ -41,7 +41,7 @@ impl DriverLog {
         }
     }
 
-    fn of(mut text: String) -> Self {
+    fn new(mut text: String) -> Self {
         let mut start = text.len().saturating_sub(LOOKED_AT_BYTES);
         while !text.is_char_boundary(start) {
             start += 1;
@@ -89,11 +89,11 @@ mod tests {
     #[test]
     fn the_last_lines_are_a_block_that_is_set_apart() {
         let text = (1..=30).map(|number| format!("line {number}")).collect::<Vec<_>>().join("\n");
-        let block = DriverLog::of(format!("{text}\n\n\tlast\n\n")).last_lines().unwrap();
+        let block = DriverLog::new(format!("{text}\n\n\tlast\n\n")).last_lines().unwrap();
         let lines: Vec<&str> = block.lines().skip(1).collect();
         assert_eq!(lines.len(), 20);
         assert_eq!((lines[0], lines[18], lines[19]), ("\t | line 13", "\t |", "\t |     last"));
-        assert_eq!(DriverLog::of(" \n".to_owned()).last_lines(), None);
+        assert_eq!(DriverLog::new(" \n".to_owned()).last_lines(), None);
     }
 
     #[test]
@@ -101,7 +101,7 @@ mod tests {
         let stack =
             |first: &str, frames: usize| format!("{first}\n{}", "\tat a.B.c(B.java:1)\n".repeat(frames));
         let text = stack("x.Y: why", 3) + &stack("Caused by: z.Z: because", 50) + "\t... 7 more\nend\n";
-        let block = DriverLog::of(text).last_lines().unwrap();
+        let block = DriverLog::new(text).last_lines().unwrap();
         let lines: Vec<&str> = block.lines().skip(1).map(|line| line.trim_start_matches("\t | ")).collect();
         let frame = "    at a.B.c(B.java:1)";
         let cause = "Caused by: z.Z: because";
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn no_more_than_the_end_is_kept() {
-        let log = DriverLog::of("ü".repeat(LOOKED_AT_BYTES) + "x");
+        let log = DriverLog::new("ü".repeat(LOOKED_AT_BYTES) + "x");
         assert!(log.text().len() <= LOOKED_AT_BYTES && log.text().ends_with("üx"));
     }
 }

@@ -62,7 +62,7 @@ impl<'a> Begun<'a> {
         warnings.extend(aliases::near_misses(&conf));
         checks::check(&conf)?;
         warnings.extend(checks::warnings(&conf));
-        let (version, warning) = SparkVersion::of(&conf)?;
+        let (version, warning) = SparkVersion::read(&conf)?;
         warnings.extend(warning);
         // Only the driver uses these volumes. Spark checks them here as well, because the driver would fail on them.
         volumes::volumes(&conf, &keys::EXECUTOR_VOLUMES, version)?;

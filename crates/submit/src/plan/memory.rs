@@ -24,7 +24,7 @@ pub(super) struct DriverMemory {
 impl DriverMemory {
     /// Spark's formula (`BasicDriverFeatureStep`): the overhead is `spark.driver.memoryOverhead`, else a part of the
     /// heap and at least the minimum. Fractions of a MiB are cut off.
-    pub fn of(
+    pub fn compute(
         conf: &SparkConf,
         resource: &MainResource,
         version: SparkVersion,
@@ -85,7 +85,7 @@ mod tests {
 
     fn memory(resource: &MainResource, settings: &[(&str, &str)]) -> Result<DriverMemory, SettingError> {
         let conf = conf(settings);
-        DriverMemory::of(&conf, resource, SparkVersion::of(&conf)?.0)
+        DriverMemory::compute(&conf, resource, SparkVersion::read(&conf)?.0)
     }
 
     fn java() -> MainResource {

@@ -18,7 +18,7 @@ pub(super) struct DriverPorts {
 
 impl DriverPorts {
     /// Reads all ports. Two equal ones are refused.
-    pub fn of(conf: &SparkConf) -> Result<Self, SettingError> {
+    pub fn read(conf: &SparkConf) -> Result<Self, SettingError> {
         let of_all = port(conf, &keys::BLOCK_MANAGER_PORT, 7079)?;
         let ports = Self {
             driver: port(conf, &keys::DRIVER_PORT, 7078)?,

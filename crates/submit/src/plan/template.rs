@@ -34,7 +34,7 @@ pub(super) struct PodTemplate {
 impl PodTemplate {
     /// Reads the template. It is empty if no setting names a file.
     pub fn read(conf: &SparkConf, machine: Machine) -> Result<Self, PlanError> {
-        let (version, _) = SparkVersion::of(conf)?;
+        let (version, _) = SparkVersion::read(conf)?;
         let pod = match source::read(conf, &keys::DRIVER_POD_TEMPLATE, machine)? {
             Some(text) => parse_pod(&text, version)
                 .map_err(|problem| conf.refuse(&keys::DRIVER_POD_TEMPLATE, problem))?,

@@ -198,7 +198,8 @@ async fn rows_that_another_hand_changed_count_when_they_are_counted_again(data: 
 }
 
 async fn strays_are_noted_once_and_count_in_the_bytes_of_all_and_of_no_holder(data: &LedgerData) {
-    let stray = |size_bytes, second| Stray { key: BlobKey::of(new_id()), size_bytes, seen_at: at(second) };
+    let stray =
+        |size_bytes, second| Stray { key: BlobKey::for_resource(new_id()), size_bytes, seen_at: at(second) };
     let (large, small) = (stray(100, 1), stray(1, 2));
     {
         let ledger = open(data).await;
@@ -219,7 +220,7 @@ async fn strays_are_noted_once_and_count_in_the_bytes_of_all_and_of_no_holder(da
     let shortage = upload(&ledger, &[bytes(50, 150)]).await.unwrap_err();
     assert_eq!(shortage.taken, 100 + LEAST);
     ledger
-        .write(Fact::Strays { found: Vec::new(), gone: vec![large.key, BlobKey::of(new_id())] })
+        .write(Fact::Strays { found: Vec::new(), gone: vec![large.key, BlobKey::for_resource(new_id())] })
         .await
         .unwrap();
     assert_eq!(ledger.facts().await.unwrap().strays, [small]);

@@ -44,7 +44,7 @@ async fn a_key_has_a_row_or_has_ended_or_is_not_known(data: &LedgerData) {
 
 /// Whether each of them that has no row has ended.
 async fn without_row(ledger: &AnyLedger, ids: &[ResourceId]) -> BTreeMap<ResourceId, bool> {
-    let keys: Vec<BlobKey> = ids.iter().copied().map(BlobKey::of).collect();
+    let keys: Vec<BlobKey> = ids.iter().copied().map(BlobKey::for_resource).collect();
     let found = ledger.without_row(&keys).await.unwrap();
     found.into_iter().map(|rowless| (rowless.key.resource(), rowless.has_ended)).collect()
 }

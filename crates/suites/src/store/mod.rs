@@ -39,7 +39,7 @@ pub const RULES: &[Rule<StoreData>] = rules!(
 pub const DISK_RULES: &[Rule<StoreData>] = rules!(a_stamp_is_replaced_only_by_those_who_have_seen_it);
 
 pub fn new_key() -> BlobKey {
-    BlobKey::of(ResourceId::generate(&mut rand::rng()))
+    BlobKey::for_resource(ResourceId::generate(&mut rand::rng()))
 }
 
 pub async fn begin(store: &impl Deref<Target: BlobStore>, key: BlobKey) -> Box<dyn BlobWriter> {

@@ -23,7 +23,7 @@ fn cluster(uid: &str) -> Fact {
 
 /// A change for which nobody waits.
 fn strays() -> Fact {
-    let key = BlobKey::of(ResourceId::generate(&mut rand::rng()));
+    let key = BlobKey::for_resource(ResourceId::generate(&mut rand::rng()));
     let stray = Stray { key, size_bytes: 1, seen_at: Timestamp::UNIX_EPOCH };
     Fact::Strays { found: vec![stray], gone: Vec::new() }
 }

@@ -82,15 +82,17 @@ impl PackPlan {
             let file = fs::canonicalize(path).unwrap_or_else(|_| (*path).clone());
             seen.insert((file, path.file_name().map(OsStr::to_owned)))
         };
-        Self::of(paths.iter().filter(is_new).map(|path| inspect(path)))
+        Self::collect(paths.iter().filter(is_new).map(|path| inspect(path)))
     }
 
     /// Makes a plan of files that were inspected before, with the names that they are to have.
-    pub fn of_files(files: Vec<PlannedFile>) -> Result<PackPlan, PackError> {
-        Self::of(files.into_iter().map(|file| check_name(&file.path, &file.name).map(|()| file)))
+    pub fn from_files(files: Vec<PlannedFile>) -> Result<PackPlan, PackError> {
+        Self::collect(files.into_iter().map(|file| check_name(&file.path, &file.name).map(|()| file)))
     }
 
-    fn of(inspected: impl Iterator<Item = Result<PlannedFile, PackError>>) -> Result<PackPlan, PackError> {
+    fn collect(
+        inspected: impl Iterator<Item = Result<PlannedFile, PackError>>,
+    ) -> Result<PackPlan, PackError> {
         let mut files = inspected.collect::<Result<Vec<_>, _>>()?;
         if files.is_empty() {
             return Err(PackError::NoFiles);

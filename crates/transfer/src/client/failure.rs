@@ -197,8 +197,8 @@ pub(super) fn classify(error: &reqwest::Error, proxy: Option<&Proxy>, connect_ti
         return match proxy {
             // Behind a proxy the host itself is looked up and reached by the proxy.
             Some(proxy) => {
-                let told =
-                    Refusal::of(error, proxy).filter(|_| matches!(failure, Failure::Unreachable { .. }));
+                let told = Refusal::from_error(error, proxy)
+                    .filter(|_| matches!(failure, Failure::Unreachable { .. }));
                 Failure::Proxy(told.unwrap_or_else(|| Refusal::new(proxy, &failure.to_string())))
             }
             None => failure,

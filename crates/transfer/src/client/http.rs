@@ -97,7 +97,7 @@ impl HttpClient {
     /// The same with certificates that were read before: a file such as `<(…)` can be read only once.
     pub fn trusting(trusted: &TrustedCertificates, timeouts: Timeouts) -> Result<Self, SetupError> {
         let tls = client_config(trusted)?;
-        let proxies = Proxies::of_environment();
+        let proxies = Proxies::from_environment();
         let client = |policy| {
             let client = settings(&tls, timeouts).redirect(policy).proxy(through(proxies.clone()));
             client.build().map_err(SetupError::Client)

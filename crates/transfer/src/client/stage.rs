@@ -156,7 +156,7 @@ impl HttpClient {
         request.check_token()?;
         let retries = Retries::new(policy, MOST_SILENCES);
         let (start, contents) = (Start::Swift, Contents::Whole(None));
-        let reuse = Reuse::of(request.memory());
+        let reuse = Reuse::new(request.memory());
         let mut attempts = Attempts { request, retries, start, contents, reuse, may_be_kept: false };
         attempts.compare(stop).await?;
         self.check_size(request, &attempts.contents).await?;

@@ -80,7 +80,7 @@ impl Sweeper {
             findings.note(listed.id, before, owner_history.unknown());
             return;
         }
-        let presence = believed(Presence::of(&listed.owner, &*self.owners), findings.doubt);
+        let presence = believed(Presence::look_up(&listed.owner, &*self.owners), findings.doubt);
         let after = self.observed(owner_history, presence);
         findings.has_news |= before != after && !matches!(presence, Presence::Unknown(_));
         findings.note(listed.id, before, after);

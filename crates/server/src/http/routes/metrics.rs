@@ -27,7 +27,7 @@ pub(in crate::http) async fn metrics(State(state): State<AppState>) -> Result<Re
 /// Counts open files on a thread that may block, because counting many of them takes long.
 async fn open_files() -> Option<LimitUse> {
     let (used, limit) = tokio::task::spawn_blocking(descriptors::in_use).await.ok()??;
-    Some(LimitUse::of_counts(Limited::OpenFiles, used, limit))
+    Some(LimitUse::from_counts(Limited::OpenFiles, used, limit))
 }
 
 /// Sets the count of each state for each watched kind. Kinds that are not watched any more have no counts.

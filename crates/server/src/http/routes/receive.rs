@@ -39,7 +39,7 @@ impl Receiver {
     /// Refuses a body that is announced as too large for its way. If it turns out to be too large, it is refused in the
     /// middle.
     pub(super) fn new(body: Body, headers: &HeaderMap, settings: &Settings) -> Result<Self, ApiError> {
-        let room = ProxiedRoom::of(headers, settings);
+        let room = ProxiedRoom::read(headers, settings);
         if let Some(room) = &room {
             room.check(body.size_hint().lower())?;
         }
@@ -82,7 +82,7 @@ struct ProxiedRoom {
 impl ProxiedRoom {
     /// `None` for a body that comes another way. The API server replaces this header if a client sends it, unless the client
     /// asks for another protocol (`Connection: Upgrade`).
-    fn of(headers: &HeaderMap, settings: &Settings) -> Option<Self> {
+    fn read(headers: &HeaderMap, settings: &Settings) -> Option<Self> {
         let uri = headers.get(FORWARDED_URI)?.to_str().ok()?;
         let is_proxied = uri.starts_with("/api/v1/namespaces/") && uri.contains("/proxy/");
         is_proxied.then_some(Self { most: settings.max_proxied_size, left: settings.max_proxied_size })

@@ -13,7 +13,7 @@ impl Capacity {
         let (limits, uploads) = (&self.limits, self.uploads());
         let of = |of, used, limit| LimitUse { of, used, limit };
         let mut uses = vec![
-            LimitUse::of_counts(Limited::Uploads, uploads, limits.max_concurrent_uploads),
+            LimitUse::from_counts(Limited::Uploads, uploads, limits.max_concurrent_uploads),
             of(Limited::Resources, taken.resources, limits.max_resources as u64),
         ];
         let total = limits.capacity.max_total_size;

@@ -197,7 +197,7 @@ fn bundle(files: &[(PathBuf, String)], machine: Machine) -> Result<Option<PackPl
         return Ok(None);
     }
     let files = files.iter().map(|(path, name)| planned(path, name, machine)).collect::<Result<_, _>>()?;
-    PackPlan::of_files(files).map(Some).map_err(|error| PlanError::Bundle { problem: chain(&error) })
+    PackPlan::from_files(files).map(Some).map_err(|error| PlanError::Bundle { problem: chain(&error) })
 }
 
 /// A file of a bundle. An entry that is no file was refused before, so one here is a mistake of this program.

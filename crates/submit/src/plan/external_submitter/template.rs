@@ -88,7 +88,7 @@ fn add_properties(additions: &mut Additions) {
 /// CPU and memory as the driver's, from the same settings. The two run one after the other, so the pod needs no more. A
 /// quota or limit range that allows the driver allows this too.
 fn resources(conf: &SparkConf, resource: &MainResource) -> Result<Value, PlanError> {
-    let memory = DriverMemory::of(conf, resource, SparkVersion::of(conf)?.0)?;
+    let memory = DriverMemory::compute(conf, resource, SparkVersion::read(conf)?.0)?;
     let Amounts { requests, limits } = amounts(conf, memory)?;
     Ok(json!({"requests": requests, "limits": limits}))
 }

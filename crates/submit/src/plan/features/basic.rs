@@ -30,7 +30,7 @@ impl Basic {
     pub fn read(from: &Reader) -> Result<Self, PlanError> {
         let Reader { conf, version, arguments, machine, dependencies, .. } = from;
         Ok(Self {
-            memory: DriverMemory::of(conf, &arguments.resource, *version)?,
+            memory: DriverMemory::compute(conf, &arguments.resource, *version)?,
             user: user(arguments.proxy_user.as_deref(), machine.submitter, *version)?,
             lists: dependencies.lists.clone(),
         })
@@ -67,7 +67,7 @@ fn configure_container(
     container.insert("image".to_owned(), json!(image(conf)?));
     let policy = conf.read(&keys::CONTAINER_IMAGE_PULL_POLICY)?.unwrap_or("IfNotPresent");
     container.insert("imagePullPolicy".to_owned(), json!(policy));
-    let ports = DriverPorts::of(conf)?.of_pod(context.version.has_connect_port());
+    let ports = DriverPorts::read(conf)?.of_pod(context.version.has_connect_port());
     let port = |(name, port)| json!({"name": name, "containerPort": port, "protocol": "TCP"});
     append(container, "ports", ports.into_iter().map(port));
 

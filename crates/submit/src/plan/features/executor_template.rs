@@ -67,7 +67,7 @@ pub(in crate::plan) fn read(
 ) -> Result<Option<String>, PlanError> {
     let bytes = source::read_bytes(conf, &EXECUTOR_POD_TEMPLATE, machine)?;
     let Some(bytes) = bytes else { return Ok(None) };
-    let version = SparkVersion::of(conf)?.0;
+    let version = SparkVersion::read(conf)?.0;
     let text = text_by(version, bytes).map_err(|problem| conf.refuse(&EXECUTOR_POD_TEMPLATE, problem))?;
     Ok(Some(match template::parse_pod(&text, version) {
         Ok(pod) => {

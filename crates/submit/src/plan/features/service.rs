@@ -21,7 +21,7 @@ impl Feature for Service {
                 "it cannot be set on Kubernetes: the driver binds to the address of its pod; leave it out";
             return Err(conf.refuse(&keys::BIND_ADDRESS, problem).into());
         }
-        let ports = DriverPorts::of(conf)?;
+        let ports = DriverPorts::read(conf)?;
         let service = &context.names.service;
         spec.after_pod.push(json!({
             "apiVersion": "v1",

@@ -107,7 +107,7 @@ pub(in crate::plan) fn parsed(
     text: Option<&str>,
 ) -> Result<Map<String, Value>, PlanError> {
     let Some(text) = text else { return Ok(Map::new()) };
-    parse_pod(text, SparkVersion::of(conf)?.0).map_err(|problem| conf.refuse(&keys.file, problem).into())
+    parse_pod(text, SparkVersion::read(conf)?.0).map_err(|problem| conf.refuse(&keys.file, problem).into())
 }
 
 /// The template with our additions behind the user's parts.

@@ -126,7 +126,7 @@ fn image(
         None => {}
     }
     let Some(server) = server else {
-        return Err(PlanError::NoInitImage { named: Named::of(conf), why: String::new() });
+        return Err(PlanError::NoInitImage { named: Named::find(conf), why: String::new() });
     };
     match asking {
         Asking::Allowed { .. } => Ok(None),

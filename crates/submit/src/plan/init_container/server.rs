@@ -91,7 +91,7 @@ impl StagingServer {
         no_way: Option<Box<PlanError>>,
         warnings: &mut Vec<String>,
     ) -> Result<Self, PlanError> {
-        let place = ServerPlace::of(conf)?;
+        let place = ServerPlace::read(conf)?;
         warnings.extend(ServerPlace::warning(conf));
         let given = internal(conf, warnings)?;
         let is_computed = given.is_none() && matches!(place, ServerPlace::Service(_));
@@ -110,7 +110,7 @@ impl StagingServer {
             uploader,
             policy: policy(conf, &place)?,
             may_reuse: !conf.read(&keys::CLOAKROOM_NO_REUSE)?.unwrap_or_default(),
-            named: Named::of(conf),
+            named: Named::find(conf),
             trusted: trust_of_this_machine(conf, &place, machine, warnings)?,
             trust_of_pods: trust_of_pods(conf, machine)?,
             place,

@@ -4,7 +4,7 @@ use super::*;
 use cloakroom_spark::Origin;
 
 fn pod(text: &str) -> Result<Map<String, Value>, String> {
-    parse_pod(text, SparkVersion::of(&SparkConf::default()).unwrap().0)
+    parse_pod(text, SparkVersion::read(&SparkConf::default()).unwrap().0)
 }
 
 /// Lines in a spec, each with the observed result of Spark 4.3.
@@ -116,7 +116,7 @@ fn modes_may_be_octal_since_spark_4() {
         for (version, expected) in [("4.3.0", new), ("3.5.9", old)] {
             let mut conf = SparkConf::default();
             conf.set(&keys::CLOAKROOM_SPARK_VERSION, version, Origin::Conf);
-            let pod = parse_pod(&text, SparkVersion::of(&conf).unwrap().0);
+            let pod = parse_pod(&text, SparkVersion::read(&conf).unwrap().0);
             let expected = expected.map(|mode| {
                 json!({"volumes": [{"secret": {"defaultMode": mode}}, {"configMap": {"items": [{"mode": mode}]}}]})
             });

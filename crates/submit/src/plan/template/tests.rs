@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 
 fn pod(text: &str) -> Result<Map<String, Value>, String> {
-    parse_pod(text, SparkVersion::of(&SparkConf::default()).unwrap().0)
+    parse_pod(text, SparkVersion::read(&SparkConf::default()).unwrap().0)
 }
 
 fn parse(text: &str) -> Result<Value, String> {

@@ -113,7 +113,7 @@ pub(super) async fn submitted(attached: &Attached, words: &[&str]) -> Result<Sub
     let text = attached.read(&file).ok().map(|bytes| String::from_utf8_lossy(bytes).into_owned());
     let files = text.map(|text| Properties::parse(&file, &text).unwrap()).into_iter().collect();
     let surroundings = submitter.surroundings();
-    let conf = Settings::of(&line, &Defaults { files, surroundings }).conf;
+    let conf = Settings::resolve(&line, &Defaults { files, surroundings }).conf;
     let arguments = SubmitArguments::new(&line, conf, surroundings).unwrap();
     let request = Request { arguments, submitter, asking: Asking::Allowed { attempts: None } };
     let randomness = Randomness::new(Timestamp::UNIX_EPOCH, &mut StdRng::seed_from_u64(1));

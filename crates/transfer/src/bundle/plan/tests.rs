@@ -44,7 +44,7 @@ fn a_file_may_get_another_name_than_it_has() {
     fs::write(&path, b"1").unwrap();
     let named = |name: &str| {
         let file = PackPlan::new(std::slice::from_ref(&path)).unwrap().files()[0].clone();
-        PackPlan::of_files(vec![PlannedFile { name: name.to_owned(), ..file }])
+        PackPlan::from_files(vec![PlannedFile { name: name.to_owned(), ..file }])
     };
     let plan = named("app.conf").unwrap();
     assert_eq!((plan.files()[0].name.as_str(), plan.renamed()), ("app.conf", &[][..]));

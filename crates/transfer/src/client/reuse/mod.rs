@@ -36,7 +36,7 @@ pub(super) struct Reuse {
 }
 
 impl Reuse {
-    pub(super) fn of(memory: Option<Memory>) -> Self {
+    pub(super) fn new(memory: Option<Memory>) -> Self {
         let known = memory.as_ref().map(Memory::known).unwrap_or_default();
         if memory.is_some() {
             tracing::debug!("remembered bundles of this server and namespace: {}", known.len());
