@@ -3,6 +3,8 @@ package cloakroom.jobs;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Set;
+import java.util.TreeSet;
 import java.util.stream.IntStream;
 import org.apache.spark.SparkConf;
 import org.apache.spark.SparkEnv;
@@ -11,7 +13,7 @@ import org.apache.spark.api.java.JavaSparkContext;
 
 /**
  * Says what the driver and the executors see: a class of another jar, a file, an archive. The only argument is the exit code.
- * With the setting spark.jobs.executors, it waits for so many executors when all tasks have run, and runs them again.
+ * With the setting spark.jobs.executors, it runs all tasks again until so many executors have had some.
  * With the setting spark.jobs.staged, a folder, executors also say what they read there themselves, and how they serialize.
  */
 public final class Words {
@@ -23,11 +25,13 @@ public final class Words {
         try (JavaSparkContext context = new JavaSparkContext(new SparkConf())) {
             System.out.println("seen by " + report(0));
             List<Integer> numbers = IntStream.rangeClosed(1, TASKS).boxed().toList();
-            runTasks(context, numbers);
-            int executors = context.getConf().getInt("spark.jobs.executors", 0);
-            if (executors > 0) {
-                waitForExecutors(context, executors);
-                runTasks(context, numbers);
+            Set<String> executors = runTasks(context, numbers);
+            int wanted = context.getConf().getInt("spark.jobs.executors", 1);
+            for (long end = System.nanoTime() + 60_000_000_000L; executors.size() < wanted; ) {
+                if (System.nanoTime() > end) {
+                    throw new IllegalStateException("tasks ran on " + executors + " alone");
+                }
+                executors.addAll(runTasks(context, numbers));
             }
             String staged = context.getConf().get("spark.jobs.staged", "");
             if (!staged.isEmpty()) {
@@ -39,21 +43,14 @@ public final class Words {
         System.exit(Integer.parseInt(arguments[0]));
     }
 
-    private static void runTasks(JavaSparkContext context, List<Integer> numbers) {
+    /** The executors that have had a task. */
+    private static Set<String> runTasks(JavaSparkContext context, List<Integer> numbers) {
+        Set<String> executors = new TreeSet<>();
         for (String line : context.parallelize(numbers, TASKS).map(Words::report).collect()) {
             System.out.println("seen by " + line);
+            executors.add(line.substring(0, line.indexOf(':')));
         }
-    }
-
-    private static void waitForExecutors(JavaSparkContext context, int executors) throws Exception {
-        long end = System.nanoTime() + 60_000_000_000L;
-        // The driver counts as one.
-        while (context.sc().statusTracker().getExecutorInfos().length <= executors) {
-            if (System.nanoTime() > end) {
-                throw new IllegalStateException("there are not " + executors + " executors");
-            }
-            Thread.sleep(50);
-        }
+        return executors;
     }
 
     private static String report(int number) throws Exception {
