@@ -96,10 +96,10 @@ fn every_size_on_the_architecture_page_is_the_codes() {
 /// The text of `ROOM/…/FILE.rs`, in whichever crate the room is; a crate of one room has its name.
 fn source_of_a_room(file: &str) -> Option<String> {
     let crates = repository().join("crates");
-    let (room, rest) = file.split_once('/')?;
     let folders = std::fs::read_dir(&crates).unwrap().map(|entry| entry.unwrap().path());
     let of_room = folders.map(|folder| folder.join("src").join(file));
-    let found = of_room.chain([crates.join(room).join("src").join(rest)]).find(|path| path.is_file())?;
+    let of_crate = file.split_once('/').map(|(room, rest)| crates.join(room).join("src").join(rest));
+    let found = of_room.chain(of_crate).find(|path| path.is_file())?;
     std::fs::read_to_string(found).ok()
 }
 

@@ -60,11 +60,13 @@ fn sources() -> Vec<Source> {
                     folders.push(path);
                 } else if path.extension().is_some_and(|extension| extension == "rs") {
                     let text = std::fs::read_to_string(&path).unwrap();
-                    found.push(Source {
-                        of: of.clone(),
-                        file: path.strip_prefix(&src).unwrap().to_owned(),
-                        text,
-                    });
+                    let is_old_form = path.ends_with("mod.rs");
+                    assert!(!is_old_form, "{}: a module has the name of its folder", path.display());
+                    // So that all of a room is below its folder.
+                    let folder = path.with_extension("");
+                    let file = if folder.is_dir() { folder.join("mod.rs") } else { path };
+                    let file = file.strip_prefix(&src).unwrap().to_owned();
+                    found.push(Source { of: of.clone(), file, text });
                 }
             }
         }

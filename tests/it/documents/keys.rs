@@ -94,7 +94,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap();
-        let is_skipped = ["tests", "tests.rs", "testing", "keys", "reading_tests.rs"]
+        let is_skipped = ["tests", "tests.rs", "testing", "keys", "keys.rs", "reading_tests.rs"]
             .iter()
             .any(|skipped| name == *skipped);
         if path.is_dir() && !is_skipped {
