@@ -1,4 +1,4 @@
-//! What the documents say is what the program does: codes, flags and links that they name exist.
+//! The pages are compared with the program: each code, flag, metric and link on a page exists.
 
 mod archive;
 mod blocks;

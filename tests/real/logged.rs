@@ -281,8 +281,9 @@ async fn a_lost_stamp_is_told_and_an_admin_goes_on_without_it(bucket: Bucket) {
             "{said}"
         );
     }
+    first.wait_for_log("its ledger has form 2");
     std::fs::remove_file(stamp).unwrap();
-    // It may have seen the other form before.
+    // Each new reason is told.
     let missing = format!("s3://{BUCKET}/cloakroom/stamp is missing");
     let is_told =
         || curl(&[&first.url("/readyz")]).contains("ready\nlog-stalled: ") && first.log().contains(&missing);

@@ -17,7 +17,7 @@ use scene::{SPARK_HOMES, Scene, retry, text};
 
 const VERSIONS: [&str; 2] = ["4.3.0", "3.5.9"];
 
-/// What a test does, and how it is called.
+/// The name of a test, and its function.
 type Test = (&'static str, fn(&str));
 
 pub fn trials() -> Vec<Trial> {

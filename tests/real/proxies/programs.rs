@@ -112,34 +112,6 @@ http://LISTEN {
     },
 ];
 
-/// `CERT` and `KEY` stand for files, `LOCATION` for what a page has.
-pub const NGINX_WITH_TLS: Kind = Kind {
-    name: "nginx with TLS",
-    program: "nginx",
-    arguments: &["-c", "FILE"],
-    configuration: "\
-daemon off;
-user root;
-pid FOLDER/pid;
-error_log stderr;
-events {}
-http {
-    access_log off;
-    client_body_temp_path FOLDER/body;
-    proxy_temp_path FOLDER/proxy;
-    fastcgi_temp_path FOLDER/fastcgi;
-    uwsgi_temp_path FOLDER/uwsgi;
-    scgi_temp_path FOLDER/scgi;
-    server {
-        listen LISTEN ssl;
-        ssl_certificate CERT;
-        ssl_certificate_key KEY;
-        LOCATION
-    }
-}
-",
-};
-
 /// A forward proxy, which leads to one name and to the server's port alone.
 pub const SQUID: Kind = Kind {
     name: "squid",

@@ -15,7 +15,7 @@ use cloakroom_testing::tls;
 use cloakroom_testing::workspace::Workspace;
 use serde_json::Value;
 
-use crate::proxies::programs::{NGINX_WITH_TLS, Proxy};
+use crate::proxies::programs::{Proxy, REVERSE};
 
 const PAGE: &str = "docs/stock-spark.md";
 pub const SPARK_HOMES: &str = "CLOAKROOM_TEST_SPARK_HOMES";
@@ -44,10 +44,14 @@ impl Scene {
         std::fs::copy(&pem.cert, scene.user.path("tls.crt")).unwrap();
         let location = block(PAGE, "What it needs", "location")
             .replace("cloakroom.cloakroom:10000", &scene.server.address);
-        let nginx = Proxy::start_with(&NGINX_WITH_TLS, scene.server.address.parse().unwrap(), |text| {
-            let text = text.replace("LOCATION", &location);
-            text.replace("CERT", pem.cert.to_str().unwrap()).replace("KEY", pem.key.to_str().unwrap())
-        });
+        let listen = format!(
+            "listen LISTEN ssl; ssl_certificate {}; ssl_certificate_key {};\n{location}",
+            pem.cert.display(),
+            pem.key.display()
+        );
+        let [nginx, ..] = &REVERSE;
+        let server = scene.server.address.parse().unwrap();
+        let nginx = Proxy::start_with(nginx, server, |text| text.replace("listen LISTEN;", &listen));
         scene.nginx = Some(nginx);
         let trust = block(PAGE, "A private certificate", "keytool");
         shell(scene.user.root(), trust.lines().next().unwrap());

@@ -1,6 +1,5 @@
-//! Spark's features of the driver (`KubernetesDriverBuilder`), and ours behind them. A file has all of one feature: the keys that
-//! name its files, what it reads from settings and files, and what it adds to the driver. Features are added in their order,
-//! and do not know each other.
+//! Spark's features of the driver (`KubernetesDriverBuilder`), and ours behind them. Each file has one feature: the keys that
+//! name its files, what it reads, and what it adds to the driver. No feature changes what another one has read.
 
 mod basic;
 mod command;
@@ -35,7 +34,7 @@ pub(super) use basic::{Amounts, amounts};
 /// The largest sum of a config map's or secret's data, in bytes (`MaxSecretSize` in Kubernetes' API).
 pub(super) const MOST_BYTES: usize = 1 << 20;
 
-/// What features read from, before the first one is added.
+/// The input of all features when they are read.
 pub(super) struct Reader<'a> {
     /// Settings, with today's names in place of kubespark's.
     pub conf: &'a SparkConf,
@@ -47,7 +46,7 @@ pub(super) struct Reader<'a> {
     pub warnings: Vec<String>,
 }
 
-/// What all features know of the submission when they are added.
+/// The input of all features when they are added.
 pub(super) struct Context {
     /// Settings, with today's names in place of kubespark's.
     pub conf: SparkConf,
@@ -119,7 +118,7 @@ fn boxed<F: Feature + 'static>(
 
 /// Reads the features of a submission, in the order in which they are added.
 pub(super) fn read(from: &mut Reader) -> Result<Features, PlanError> {
-    // What is wrong with the folder of configuration is told first.
+    // Its errors and warnings come first.
     let properties = conf_volume::ConfVolume::read(from)?;
     let excluded = excluded(from.conf, from.version)?;
     let mut features = Features::new();

@@ -52,7 +52,7 @@ async fn a_secret_is_that_of_one_row_from_its_first_byte_to_its_last(data: &Ledg
     assert!(matches!(begun(&ledger, new_id(), first).await, Err(LedgerError::Taken)));
     assert_eq!(found(&ledger, first).await, Ok(Some(second)));
     assert!(is_deleted(&ledger, second).await);
-    // Nobody can take the place of what is gone, for as long as a tombstone would stay.
+    // The secret of a deleted row stays taken for as long as a tombstone would stay.
     let ledger = open(data).await;
     assert_eq!((found(&ledger, first).await, found(&ledger, other).await), (Err(()), Ok(Some(other))));
     assert!(matches!(begun(&ledger, new_id(), first).await, Err(LedgerError::Taken)));

@@ -58,7 +58,7 @@ impl Kerberos {
     /// Reads the files that the settings name. Like Spark, it refuses half of a pair, and two sources of `krb5.conf`.
     pub fn read(from: &Reader) -> Result<Self, PlanError> {
         let Reader { conf, machine, version, .. } = *from;
-        refuse_login(conf, HadoopConf::read(from)?.as_ref())?;
+        refuse_login(from)?;
         both_or_neither(conf, &KEYTAB, &PRINCIPAL)?;
         both_or_neither(conf, &TOKEN_SECRET, &TOKEN_SECRET_ITEM)?;
         let krb5 = match (conf.get(&KRB5_FILE), conf.get(&KRB5_CONFIG_MAP)) {
@@ -157,7 +157,8 @@ fn both_or_neither(conf: &SparkConf, one: &str, other: &str) -> Result<(), Setti
 
 /// Refuses Kerberos without a keytab and without a secret of tokens. Spark would then log in on this machine and fetch
 /// delegation tokens, which needs Hadoop's libraries.
-fn refuse_login(conf: &SparkConf, hadoop: Option<&HadoopConf>) -> Result<(), PlanError> {
+fn refuse_login(from: &Reader) -> Result<(), PlanError> {
+    let conf = from.conf;
     let key = HADOOP.of(&[AUTHENTICATION]);
     if conf.contains(&KEYTAB) || conf.contains(&TOKEN_SECRET) {
         return Ok(());
@@ -166,12 +167,12 @@ fn refuse_login(conf: &SparkConf, hadoop: Option<&HadoopConf>) -> Result<(), Pla
         "delegation tokens are not fetched here: give --principal and --keytab, or a secret that has tokens \
          (`{TOKEN_SECRET}`, `{TOKEN_SECRET_ITEM}`)"
     );
-    let of_hadoop = hadoop.and_then(|hadoop| hadoop.text("core-site.xml"));
+    let is_asked = |hadoop: HadoopConf| hadoop.text("core-site.xml").is_some_and(asks_for_kerberos);
     match conf.get(&key) {
         Some(method) if method.trim().eq_ignore_ascii_case("kerberos") => {
             Err(conf.refuse(&key, way_out).into())
         }
-        None if of_hadoop.is_some_and(asks_for_kerberos) => Err(PlanError::Kerberos { way_out }),
+        None if HadoopConf::read(from)?.is_some_and(is_asked) => Err(PlanError::Kerberos { way_out }),
         _ => Ok(()),
     }
 }
