@@ -109,22 +109,21 @@ fn file_name(part: &str) -> Result<FileName, PlaceError> {
 /// A path of any request as it may be shown: of a path of WebHDFS the namespace and the name of the file, because what is between
 /// them is a right.
 pub fn shown_path(path: &str) -> Cow<'_, str> {
-    let is_hidden =
+    let is_right =
         |part: &str| [UploadKey::BEGINNING, FOLDER].iter().any(|right| plain(part).contains(right));
+    let shown = |part: &str| if is_right(part) { "…".to_owned() } else { part.to_owned() };
     let is_of_webhdfs = |part: &str| plain(part).contains("webhdfs");
     if path.split('/').find(|part| !part.is_empty()).is_some_and(is_of_webhdfs) {
         let Ok(Place { namespace, name, .. }) = Place::parse(path) else {
             return format!("{ROOT}/…").into();
         };
-        let name =
-            name.as_ref().map_or("", |name| if is_hidden(name.as_str()) { "…" } else { name.as_str() });
-        return format!("{ROOT}/{namespace}/…/{name}").into();
+        let name = name.map_or_else(String::new, |name| shown(name.as_str()));
+        return format!("{ROOT}/{}/…/{name}", shown(&namespace)).into();
     }
-    if !path.split('/').any(is_hidden) {
+    if !path.split('/').any(is_right) {
         return path.into();
     }
-    let parts = path.split('/').map(|part| if is_hidden(part) { "…" } else { part });
-    parts.collect::<Vec<_>>().join("/").into()
+    path.split('/').map(shown).collect::<Vec<_>>().join("/").into()
 }
 
 /// A part of a path, however it is written.
@@ -200,6 +199,7 @@ mod tests {
         for (path, shown) in [
             (format!("{ROOT}/spark/{KEY}/spark-upload-{UUID}/app.jar"), "/webhdfs/v1/spark/…/app.jar"),
             (format!("{ROOT}/spark/spark-upload-{UUID}"), "/webhdfs/v1/spark/…/"),
+            (format!("{ROOT}/my-spark-upload-1/spark-upload-{UUID}/token-1"), "/webhdfs/v1/…/…/…"),
             (format!("{ROOT}/spark/%74oken-0123/spark%2dupload-{UUID}/app.jar"), "/webhdfs/v1/…"),
             (format!("{ROOT}/{}/spark-upload-{UUID}", KEY.to_lowercase()), "/webhdfs/v1/…"),
             (format!("//WebHDFS/v1/spark/{}/x", &KEY[6..]), "/webhdfs/v1/…"),
