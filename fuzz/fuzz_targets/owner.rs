@@ -93,7 +93,7 @@ fn settings() -> Settings {
         max_proxied_size: u64::MAX,
         fetch_image: None,
         trusted_proxies: TrustedProxies::default(),
-        serves_tls: false,
+        tls: None,
         webhdfs: None,
     }
 }

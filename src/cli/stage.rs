@@ -25,10 +25,10 @@ const TOKEN_VARIABLE: &str = "CLOAKROOM_UPLOAD_TOKEN_FILE";
 /// what to pass on to it.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:
-  (umask 077; cloakroom stage -n demo -l app=demo lib/*.jar > ticket.json)
-  (umask 077; cloakroom stage --server https://HOST:31000 \\
-      --ca-file tls.crt --token-file upload-token -n spark \\
-      -l spark-app-selector=my-job --ttl 12h app.jar > ticket.json)
+  cloakroom stage -n demo -l app=demo --ticket-to ticket.json lib/*.jar
+  cloakroom stage --server https://HOST:31000 --ca-file tls.crt \\
+      --token-file upload-token -n spark -l spark-app-selector=my-job \\
+      --ttl 12h --ticket-to ticket.json app.jar
   cloakroom stage --for spark-operator -f app.yaml | kubectl apply -f -")]
 pub struct StageArgs {
     #[arg(long, value_name = "URI", env = SERVER_VARIABLE, value_parser = ServerAddress::parse, help = SERVER_HELP)]
@@ -74,6 +74,10 @@ pub struct StageArgs {
     /// Send all of the bundle, also what the server has of an earlier one, and remember nothing of it
     #[arg(long, env = "CLOAKROOM_NO_REUSE", value_parser = BoolishValueParser::new())]
     pub no_reuse: bool,
+
+    /// File to write the ticket to, which only you may read [default: stdout]
+    #[arg(long, value_name = "FILE", conflicts_with = "submitter")]
+    pub ticket_to: Option<PathBuf>,
 
     /// Show no progress and no summary; warnings and errors only
     #[arg(long, short)]

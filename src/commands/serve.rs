@@ -86,7 +86,7 @@ async fn serve(
 ) -> anyhow::Result<ExitCode> {
     let sockets = Sockets::bind(&settings)?;
     let addresses = sockets.addresses()?;
-    let listeners = sockets.listeners(settings.tls.clone());
+    let listeners = sockets.listeners(settings.http.tls.clone());
     let announcement = addresses.announcement(&settings);
     let next_commands = try_it::commands(&settings, &addresses);
     let edge = Edge::open(listeners, settings.connections_within(allotment), &metrics, &shutdown);

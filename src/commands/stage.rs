@@ -1,4 +1,4 @@
-//! `cloakroom stage`: the ticket goes to stdout, everything else to stderr.
+//! `cloakroom stage`: the ticket goes to stdout or into a file, everything else to stderr.
 
 mod external_submitter;
 mod file;
@@ -7,8 +7,8 @@ pub(super) mod progress;
 mod request;
 mod templates;
 mod through_api_server;
+mod ticket_output;
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -25,10 +25,11 @@ use cloakroom_transfer::client::{
 };
 
 use self::progress::StageProgress;
+use self::ticket_output::TicketOutput;
 use crate::cli::{StageArgs, token_giver};
 use crate::commands::screen::Screen;
 use crate::commands::submit::signals::Signals;
-use crate::commands::{UsageError, stdout, tell};
+use crate::commands::{UsageError, tell};
 
 /// The answer to the first signal.
 const STOPPING: &str = "stopping: what is under way has to end, and is taken back";
@@ -38,7 +39,7 @@ pub async fn run(args: StageArgs) -> anyhow::Result<ExitCode> {
     if let Some(choice) = args.external.submitter {
         return external_submitter::run(&args, choice).await;
     }
-    stdout::require()?;
+    let output = TicketOutput::open(args.ticket_to.as_deref())?;
     let screen = Screen::with(args.quiet, args.verbose);
     let place = args.place()?;
     let request = request(&args)?;
@@ -70,11 +71,10 @@ pub async fn run(args: StageArgs) -> anyhow::Result<ExitCode> {
         tell(&format!("stopped: {}", take_back(&http, &request, &staged).await));
         return Ok(signals.exit_code());
     }
-    if let Err(error) = print(&staged) {
+    let done = output.to_string();
+    if let Err(error) = output.write(&staged.json) {
         let left = take_back(&http, &request, &staged).await;
-        return Err(
-            anyhow::Error::new(error).context(format!("the ticket cannot be printed on stdout; {left}"))
-        );
+        return Err(anyhow::Error::new(error).context(format!("the ticket cannot be {done}; {left}")));
     }
     if !args.quiet {
         summarise(&staged, started);
@@ -204,9 +204,4 @@ fn request(args: &StageArgs) -> anyhow::Result<impl FnOnce(ServerAddress) -> Sta
 /// What this user has staged before.
 pub(super) fn staged_before() -> Option<StagedBefore> {
     StagedBefore::of_user(|name| std::env::var_os(name).map(PathBuf::from))
-}
-
-fn print(staged: &Staged) -> std::io::Result<()> {
-    let mut stdout = std::io::stdout().lock();
-    writeln!(stdout, "{}", staged.json).and_then(|()| stdout.flush())
 }

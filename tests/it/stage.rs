@@ -2,6 +2,7 @@
 
 mod lengths;
 mod lost_answers;
+mod tickets;
 
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
@@ -9,7 +10,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use cloakroom_core::resource::{Owner, OwnerKind};
-use cloakroom_testing::process::{command, read_until, stderr, with_closed_stdout};
+use cloakroom_testing::process::{command, read_until, stderr};
 use cloakroom_testing::scripted::{Answer, Reply, Scripted, closed_port};
 use cloakroom_testing::workspace::Workspace;
 use cloakroom_transfer::bundle::{Disk, PackPlan};
@@ -132,39 +133,6 @@ async fn a_bundle_too_large_for_the_server_is_refused_before_it_is_sent() {
             .collect();
         assert_eq!(asked, requests);
     }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_ticket_is_all_that_stands_on_stdout() {
-    let stager = Stager::with_file(2_000_000);
-    let server = Scripted::start(|_, _| take()).await;
-    let mut command = stager.stage(&server.url());
-    command.args([
-        "--label",
-        "example.com/role=driver",
-        "--name",
-        "driver",
-        "--ttl",
-        "2h",
-        "--unused-timeout",
-        "90m",
-    ]);
-    let output = output(command).await;
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let printed = String::from_utf8(output.stdout.clone()).unwrap();
-    assert_eq!(printed.lines().count(), 1);
-    let json: serde_json::Value = serde_json::from_str(&printed).unwrap();
-    assert_eq!(json["resourceSecret"], SECRET);
-    assert_eq!(json["somethingNew"], true, "the server's own object is printed");
-    assert!(!stderr(&output).contains(SECRET), "{}", stderr(&output));
-    let request = &server.requests()[0];
-    assert_eq!(request.method, "POST");
-    assert_eq!(
-        request.target,
-        "/api/v1/resources?namespace=demo&kind=Pod&label=app%3Ddemo&label=example.com%2Frole%3Ddriver&ttl=2h&unusedTimeout=90m&name=driver"
-    );
-    assert_eq!(request.header("transfer-encoding"), Some("chunked"));
-    assert_eq!(request.header("authorization"), None);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -393,39 +361,6 @@ async fn a_bundle_that_is_complete_when_ctrl_c_comes_is_released() {
     assert_eq!((output.status.code(), output.stdout), (Some(130), Vec::new()), "{said}");
     assert_eq!(said, "stopped: what was staged is released again\n");
     assert_eq!(server.requests().last().unwrap().method, "DELETE");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_ticket_that_nobody_can_have_is_released() {
-    let stager = Stager::with_file(1000);
-    let server =
-        Scripted::start(
-            |_, request| {
-                if request.method == "DELETE" { Answer::new(204, "").into() } else { take() }
-            },
-        )
-        .await;
-    let mut command = stager.stage(&server.url());
-    command.stdout(Stdio::from(std::fs::File::options().write(true).open("/dev/full").unwrap()));
-    let output = output(command).await;
-    let said = stderr(&output);
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("cannot be printed on stdout; what was staged is released again"), "{said}");
-    assert_eq!(server.requests().last().unwrap().method, "DELETE");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_closed_stdout_is_refused_before_anything_is_sent() {
-    let stager = Stager::with_file(1000);
-    let server = Scripted::start(|_, _| take()).await;
-    let refused = output(with_closed_stdout(&stager.stage(&server.url()))).await;
-    let said = stderr(&refused);
-    assert_eq!(refused.status.code(), Some(1), "{said}");
-    assert!(said.starts_with("error: stdout is closed, ") && server.requests().is_empty(), "{said}");
-    let mut discarded = stager.stage(&server.url());
-    discarded.stdout(Stdio::from(std::fs::File::options().write(true).open("/dev/null").unwrap()));
-    let discarded = output(discarded).await;
-    assert!(discarded.status.success(), "{}", stderr(&discarded));
 }
 
 #[tokio::test(flavor = "multi_thread")]

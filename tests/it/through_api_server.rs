@@ -107,7 +107,7 @@ impl Far {
 #[test]
 fn a_bundle_is_staged_through_the_api_server_and_its_url_is_that_of_pods() {
     let far = Far::new(&[]).with_the_service();
-    let page = block("docs/clients.md", "With a kubeconfig and nothing else", "(umask 077");
+    let page = block("docs/clients.md", "With a kubeconfig and nothing else", "cloakroom stage");
     let mut shell = Command::new("/bin/sh");
     shell
         .args(["-c", &page.replace("cloakroom stage", &format!("{} stage", binary().display()))])

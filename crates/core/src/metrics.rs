@@ -201,6 +201,11 @@ impl Metrics {
         self.of().unreadable.set(count);
     }
 
+    /// Sets when the certificate of the server ends, in seconds since 1970; `None` if it has none.
+    pub fn certificate_ends(&self, at: Option<u64>) {
+        self.of().certificate_ends.set(at);
+    }
+
     /// Sets whether the ledger is an earlier copy than the one that the store has seen.
     pub fn ledger_behind(&self, is_behind: bool) {
         self.of().ledger_behind.set(is_behind.into());

@@ -31,8 +31,14 @@ pub fn signed_by_ca(folder: &Path, names: &[&str]) -> Pem {
 
 /// A self-signed certificate that says it is a CA, as `openssl req -x509` makes them.
 pub fn self_signed(folder: &Path, names: &[&str]) -> Pem {
+    self_signed_until(4096, folder, names)
+}
+
+/// The same, until the first day of this year.
+pub fn self_signed_until(year: i32, folder: &Path, names: &[&str]) -> Pem {
     let key = KeyPair::generate().unwrap();
     let mut params = params(names);
+    params.not_after = rcgen::date_time_ymd(year, 1, 1);
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let cert = params.self_signed(&key).unwrap();
     write(folder, &cert.pem(), &cert.pem(), &key.serialize_pem())

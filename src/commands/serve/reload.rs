@@ -25,7 +25,7 @@ impl Files {
         let keys = settings.http.webhdfs.as_ref().and_then(|webhdfs| webhdfs.keys.clone());
         Self {
             tokens: [upload, settings.admin_tokens.clone(), keys].into_iter().flatten().collect(),
-            tls: settings.tls.clone(),
+            tls: settings.http.tls.clone(),
             cluster: settings.cluster.clone(),
         }
     }

@@ -41,7 +41,6 @@ const RATE_WINDOW: Duration = Duration::from_mins(1);
 pub struct ServeSettings {
     pub listen: SocketAddr,
     pub ops_listen: Option<SocketAddr>,
-    pub tls: Option<ServerTls>,
     pub http: Settings,
     /// As many connections as the flags ask for.
     pub connections: Connections,
@@ -72,7 +71,6 @@ impl ServeSettings {
         let mut warnings = file.as_ref().map(|file| file.warnings.clone()).unwrap_or_default();
         let pod = Pod::from_environment();
         let listen = listen(args, file.as_ref(), pod.is_some());
-        let tls = tls(args, file.as_ref())?;
         let admin_tokens = admin_tokens(&args.access)?;
         let lifetimes = lifetimes(args, file.as_ref())?;
         let cluster =
@@ -99,13 +97,12 @@ impl ServeSettings {
             max_proxied_size: args.storage.max_proxied_size.bytes(),
             fetch_image: args.network.fetch_image.clone(),
             trusted_proxies: args.network.trusted_proxies.clone().unwrap_or_default(),
-            serves_tls: tls.is_some(),
+            tls: tls(args, file.as_ref())?,
             webhdfs,
         };
         Ok(Self {
             listen,
             ops_listen: args.network.ops_listen,
-            tls,
             http,
             connections: connections(args),
             admin_tokens,

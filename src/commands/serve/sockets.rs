@@ -90,7 +90,7 @@ impl Addresses {
 
     /// The URL for uploads and downloads.
     pub fn staging_url(&self, settings: &ServeSettings) -> String {
-        let scheme = if settings.tls.is_some() { "https" } else { "http" };
+        let scheme = if settings.http.tls.is_some() { "https" } else { "http" };
         format!("{scheme}://{}", self.staging)
     }
 

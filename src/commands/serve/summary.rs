@@ -26,7 +26,7 @@ pub fn of(settings: &ServeSettings, allotment: &Allotment) -> String {
 }
 
 fn server(settings: &ServeSettings) -> [Line; 5] {
-    let scheme = if settings.tls.is_some() { "https" } else { "http" };
+    let scheme = if settings.http.tls.is_some() { "https" } else { "http" };
     let auth = match &settings.http.upload_auth {
         UploadAuth::None => "none: every client that reaches the port may upload".to_owned(),
         UploadAuth::Token(_) => "token".to_owned(),

@@ -19,7 +19,7 @@ pub fn commands(settings: &ServeSettings, addresses: &Addresses) -> Option<Strin
     }
     let url = addresses.staging_url(settings);
     let mut flags = if url == DEFAULT_URL { String::new() } else { format!(" --server {url}") };
-    let ca = settings.tls.as_ref().map(|tls| format!(" --ca-file {}", word(tls.certificate_file())));
+    let ca = settings.http.tls.as_ref().map(|tls| format!(" --ca-file {}", word(tls.certificate_file())));
     flags.extend(ca.clone());
     let token = match &settings.http.upload_auth {
         UploadAuth::Token(tokens) => tokens.path(),

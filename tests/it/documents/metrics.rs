@@ -43,6 +43,7 @@ pub fn exported() -> BTreeMap<String, Metric> {
 fn after_everything() -> Metrics {
     let metrics = Metrics::new();
     metrics.http_request(None, "GET", Some(200));
+    metrics.certificate_ends(Some(1));
     metrics.deletions_have(DeletionReason::ALL.iter().map(|reason| reason.as_str()));
     metrics.upload_refusals_have(["share"]);
     metrics.swept(SweepOutcome::Ok, Duration::ZERO, Timestamp::UNIX_EPOCH);

@@ -45,6 +45,7 @@ pub(super) struct Families {
     pub(super) strays: Level,
     pub(super) stray_bytes: Level,
     pub(super) disk_free_bytes: KnownLevel,
+    pub(super) certificate_ends: KnownLevel,
     pub(super) limit: Family<OfLabel, Level>,
     pub(super) limit_used: Family<OfLabel, Level>,
     pub(super) sweeps: Family<OutcomeLabel, Counter>,
@@ -98,6 +99,10 @@ impl Families {
             strays: all.metric("strays", "Bundles that belong to no resource"),
             stray_bytes: all.metric("stray_bytes", "Bytes of bundles that belong to no resource"),
             disk_free_bytes: all.metric("disk_free_bytes", "Bytes free on the disk of the data directory"),
+            certificate_ends: all.metric(
+                "tls_certificate_expiration_timestamp_seconds",
+                "When the certificate of the server ends",
+            ),
             limit: all.family("limit", "The limit of what the label names"),
             limit_used: all.family("limit_used", "How much of the limit is used"),
             sweeps: all.family("sweeps", "Passes of the cleaner"),

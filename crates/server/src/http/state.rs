@@ -12,6 +12,7 @@ use axum::http::{HeaderMap, Uri};
 use super::auth::UploadAuth;
 use super::proxies::TrustedProxies;
 use super::splices::Splices;
+use super::tls::ServerTls;
 use super::tokens::TokenFile;
 use super::webhdfs::WebHdfs;
 use crate::cleaner::{Cleaner, Downloads, Identity, Judge};
@@ -52,8 +53,8 @@ pub struct Settings {
     pub fetch_image: Option<String>,
     /// The proxies that are trusted to name the address of a client.
     pub trusted_proxies: TrustedProxies,
-    /// Whether this server itself provides TLS.
-    pub serves_tls: bool,
+    /// The certificate of this server; `None` if it does not provide TLS itself.
+    pub tls: Option<ServerTls>,
     /// How WebHDFS is served; `None` if it is not.
     pub webhdfs: Option<Arc<WebHdfs>>,
 }

@@ -9,6 +9,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
+use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use cloakroom_core::lock::lock;
 use cloakroom_core::reload::{Reload, Seen};
@@ -76,6 +77,15 @@ impl ServerTls {
         let mut files = lock(&self.certificate.files);
         let now = files.look_anew();
         self.certificate.renew(&mut files, now);
+    }
+
+    /// When the certificate ends, in seconds since 1970, after a look whether the files have changed. `None` if it does not
+    /// say.
+    pub(super) fn ends(&self) -> Option<u64> {
+        self.certificate.refresh();
+        let current = self.certificate.current.read().unwrap_or_else(PoisonError::into_inner);
+        let (_, parsed) = X509Certificate::from_der(current.cert.first()?).ok()?;
+        u64::try_from(parsed.validity().not_after.timestamp()).ok()
     }
 
     pub(super) fn acceptor(&self) -> tokio_rustls::TlsAcceptor {

@@ -9,7 +9,7 @@ use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_core::text::chain;
 use cloakroom_server::http::{ServerTls, ServerTlsError};
 use cloakroom_testing::logs;
-use cloakroom_testing::tls::{Pem, no_roots, signed_by_ca, trusting};
+use cloakroom_testing::tls::{Pem, no_roots, self_signed_until, signed_by_ca, trusting};
 use cloakroom_testing::wait::{until, until_true};
 use cloakroom_testing::wire::{Wire, upload_head};
 use reqwest::Client;
@@ -34,9 +34,9 @@ struct Secure {
 async fn secure() -> Secure {
     let folder = tempfile::tempdir().unwrap();
     let pem = signed_by_ca(folder.path(), &NAMES);
-    let mut options =
-        Options { tls: Some(ServerTls::open(&pem.cert, &pem.key).unwrap()), ..Options::default() };
-    options.settings.serves_tls = true;
+    let tls = Some(ServerTls::open(&pem.cert, &pem.key).unwrap());
+    let mut options = Options { tls: tls.clone(), ..Options::default() };
+    options.settings.tls = tls;
     options.connections.header_timeout = Duration::from_millis(500);
     Secure { app: TestApp::start_with(options).await, pem, folder }
 }
@@ -195,6 +195,22 @@ async fn a_changed_certificate_is_for_new_connections_and_old_ones_go_on() {
     until("the new certificate is shown", async || secure.shown(&cas).await == new_certificate).await;
     assert!(secure.said("read the TLS certificate again"));
     assert!(handshake(secure.app.address, trusting(&old_ca)).await.is_err());
+}
+
+#[tokio::test]
+async fn a_metric_says_when_the_certificate_ends_and_when_a_new_one_does() {
+    let secure = secure().await;
+    // Its connection outlives the first certificate.
+    let client = client(trusting(&secure.pem.ca));
+    let ends_in = async |year: i16| {
+        let metrics = client.get(secure.url("/metrics")).send().await.unwrap().text().await.unwrap();
+        let end = jiff::civil::date(year, 1, 1).to_zoned(jiff::tz::TimeZone::UTC).unwrap().timestamp();
+        let line = format!("\ncloakroom_tls_certificate_expiration_timestamp_seconds {}\n", end.as_second());
+        metrics.contains(&line)
+    };
+    assert!(ends_in(4096).await, "as the tests' certificates do");
+    self_signed_until(2040, secure.folder.path(), &NAMES);
+    until("the metric is that of the new certificate", async || ends_in(2040).await).await;
 }
 
 #[tokio::test]

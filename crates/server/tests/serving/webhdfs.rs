@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use cloakroom_core::metrics::Metrics;
 use cloakroom_server::cleaner::Policy;
-use cloakroom_server::http::{Edge, Listener, Serves, Settings, WebHdfs};
+use cloakroom_server::http::{Edge, Listener, ServerTls, Serves, Settings, WebHdfs};
 use cloakroom_server::shutdown::Shutdown;
 use cloakroom_testing::logs;
 use cloakroom_testing::noise::noise;
+use cloakroom_testing::tls::self_signed;
 use cloakroom_testing::wait::{until, until_true};
 use cloakroom_testing::wire::Wire;
 use reqwest::redirect;
@@ -189,7 +190,7 @@ async fn a_name_that_comes_raw_goes_back_in_ascii() {
 
 #[tokio::test]
 async fn the_second_step_is_where_the_client_has_come_from() {
-    let of = |change: fn(&mut Settings)| {
+    let of = |change: &dyn Fn(&mut Settings)| {
         let mut options = options(|_| {});
         change(&mut options.settings);
         options
@@ -197,19 +198,22 @@ async fn the_second_step_is_where_the_client_has_come_from() {
     let trusts = |settings: &mut Settings| settings.trusted_proxies = "127.0.0.0/8".parse().unwrap();
     let is_public =
         |settings: &mut Settings| settings.public_url = Some("https://public.test:444".parse().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let pem = self_signed(folder.path(), &["::1"]);
+    let tls = ServerTls::open(&pem.cert, &pem.key).unwrap();
     for (options, host, told, begins) in [
-        (of(|_| {}), "a.test:1", Some("https"), "http://a.test:1/webhdfs/v1/"),
-        (of(trusts), "a.test", Some("https"), "https://a.test/webhdfs/v1/"),
-        (of(trusts), "a.test", None, "http://a.test/webhdfs/v1/"),
+        (of(&|_| {}), "a.test:1", Some("https"), "http://a.test:1/webhdfs/v1/"),
+        (of(&trusts), "a.test", Some("https"), "https://a.test/webhdfs/v1/"),
+        (of(&trusts), "a.test", None, "http://a.test/webhdfs/v1/"),
         (
-            of(|settings| settings.public_url = Some("https://a.test:443".parse().unwrap())),
+            of(&|settings| settings.public_url = Some("https://a.test:443".parse().unwrap())),
             "a.test",
             None,
             "https://a.test/",
         ),
-        (of(is_public), "public.test:444", None, "https://public.test:444/webhdfs/v1/"),
-        (of(is_public), "other.test:444", None, "http://other.test:444/webhdfs/v1/"),
-        (of(|settings| settings.serves_tls = true), "[::1]:9", None, "https://[::1]:9/webhdfs/v1/"),
+        (of(&is_public), "public.test:444", None, "https://public.test:444/webhdfs/v1/"),
+        (of(&is_public), "other.test:444", None, "http://other.test:444/webhdfs/v1/"),
+        (of(&|settings| settings.tls = Some(tls.clone())), "[::1]:9", None, "https://[::1]:9/webhdfs/v1/"),
     ] {
         let scene = Scene::new(options).await;
         let url = scene.app.url(&format!("/webhdfs/v1/spark/{FOLDER}/app.jar?{CREATE}"));
@@ -221,7 +225,7 @@ async fn the_second_step_is_where_the_client_has_come_from() {
         let location = answer.headers()["location"].to_str().unwrap();
         assert!(location.starts_with(begins), "{location}");
     }
-    let scene = Scene::new(of(|_| {})).await;
+    let scene = Scene::new(of(&|_| {})).await;
     for host in [":80", "a.test:abc", "user@a.test", "a.test/x"] {
         let url = scene.app.url(&format!("/webhdfs/v1/spark/{FOLDER}/app.jar?{CREATE}"));
         let answer = scene.client.put(url).header("host", host).send().await.unwrap();

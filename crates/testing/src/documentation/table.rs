@@ -75,7 +75,7 @@ const ANOTHER_TOOL: By = By::None("it is a tool of others, with a registry, a ke
 pub const TABLE: &[Row] = &[
     row(README, "cloakroom", "flowchart", By::Text),
     row(README, "Try it", "cargo run -- serve", By::Test(".ci/first-look")),
-    row(README, "Try it", "(umask 077; cargo run -q -- stage", By::Test(".ci/first-look")),
+    row(README, "Try it", "cargo run -q -- stage", By::Test(".ci/first-look")),
     row(README, "Try it", "cargo test", By::Test(".ci/run")),
     row(README, "Install", "cargo install", FROM_SOURCE),
     row(README, "Install", "$ tar", By::Chapter(INSTALL, "The binary")),
@@ -125,6 +125,7 @@ pub const TABLE: &[Row] = &[
         ),
     ),
     row(CHART, "Install", "# values.yaml", By::Text),
+    row(CHART, "Install", "helm test", By::Test("tests/node/journeys/chart.rs")),
     row(CHART, "Install", "openssl", By::Chapter(DEPLOY, "With kustomize")),
     row(CHART, "Upgrade and remove", "helm upgrade", By::Chapter(CHART, "Install")),
     row(CHART, "Upgrade and remove", "kubectl delete deployment", By::Test("tests/real/chart/installed.rs")),
@@ -187,7 +188,7 @@ pub const TABLE: &[Row] = &[
     row(
         CLIENTS,
         "With a kubeconfig and nothing else",
-        "(umask 077",
+        "cloakroom stage",
         By::Test("tests/it/through_api_server.rs"),
     ),
     row(

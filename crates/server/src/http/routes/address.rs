@@ -19,7 +19,7 @@ pub(super) fn host(headers: &HeaderMap) -> Option<Authority> {
 /// Whether the client's own connection has TLS: to this server, or to a trusted proxy that says so.
 pub(super) fn is_encrypted(settings: &Settings, peer: IpAddr, headers: &HeaderMap) -> bool {
     let told = forwarded_scheme(headers).filter(|_| settings.trusted_proxies.trusts(peer));
-    told.map_or(settings.serves_tls, |scheme| scheme.eq_ignore_ascii_case("https"))
+    told.map_or(settings.tls.is_some(), |scheme| scheme.eq_ignore_ascii_case("https"))
 }
 
 /// The scheme that the client has used to reach `host`. Where that is the host of `--public-url`, its scheme counts.

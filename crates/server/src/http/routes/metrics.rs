@@ -9,6 +9,7 @@ use axum::response::{IntoResponse as _, Response};
 use crate::descriptors;
 use crate::http::error::ApiError;
 use crate::http::state::AppState;
+use crate::http::tls::ServerTls;
 use crate::owners::WatchState;
 use cloakroom_core::metrics::{self, LimitUse, Limited};
 
@@ -20,6 +21,7 @@ pub(in crate::http) async fn metrics(State(state): State<AppState>) -> Result<Re
     stock.limits.extend(state.owners.limits());
     stock.limits.extend(state.settings.upload_auth.limits());
     stock.limits.extend(open_files().await);
+    state.metrics.certificate_ends(state.settings.tls.as_ref().and_then(ServerTls::ends));
     let text = state.metrics.exposition(&stock).map_err(|error| ApiError::internal(&error))?;
     Ok(([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response())
 }

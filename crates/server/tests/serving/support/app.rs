@@ -91,7 +91,7 @@ impl Default for Options {
                 max_proxied_size: 512 << 20,
                 fetch_image: None,
                 trusted_proxies: TrustedProxies::default(),
-                serves_tls: false,
+                tls: None,
                 webhdfs: None,
             },
             connections: Connections {

@@ -1,0 +1,57 @@
+//! Where the ticket goes: to stdout, or to a file that only its owner may read.
+
+use std::fmt;
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use tempfile::NamedTempFile;
+
+use crate::commands::stdout;
+
+/// A place that can be written to. It is opened before anything is staged.
+pub enum TicketOutput {
+    Stdout,
+    /// The file gets this name when it has all of its content. Until then an earlier one stays.
+    File(NamedTempFile, PathBuf),
+}
+
+impl TicketOutput {
+    /// The file of `--ticket-to`, or stdout without one.
+    pub fn open(path: Option<&Path>) -> anyhow::Result<Self> {
+        let Some(path) = path else {
+            stdout::require()?;
+            return Ok(Self::Stdout);
+        };
+        let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+        let file =
+            if path.is_dir() { Err(ErrorKind::IsADirectory.into()) } else { NamedTempFile::new_in(folder) };
+        let file =
+            file.with_context(|| format!("--ticket-to names {}, which cannot be written", path.display()))?;
+        Ok(Self::File(file, path.to_owned()))
+    }
+
+    /// Writes the line of the ticket.
+    pub fn write(self, ticket: &str) -> io::Result<()> {
+        match self {
+            Self::Stdout => {
+                let mut stdout = io::stdout().lock();
+                writeln!(stdout, "{ticket}").and_then(|()| stdout.flush())
+            }
+            Self::File(mut file, path) => {
+                writeln!(file, "{ticket}")?;
+                file.persist(path).map(drop).map_err(|error| error.error)
+            }
+        }
+    }
+}
+
+/// What is done with a ticket, for messages.
+impl fmt::Display for TicketOutput {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stdout => f.write_str("printed on stdout"),
+            Self::File(_, path) => write!(f, "written to {}", path.display()),
+        }
+    }
+}
