@@ -31,12 +31,19 @@ fn release() {
     let upgrade = |value: &str| {
         format!("{install} --set extraEnv[0].name=CLOAKROOM_MAX_TOTAL_SIZE,extraEnv[0].value={value}")
     };
+    let test = chart.in_its_words(&block("charts/cloakroom/README.md", "Install", "helm test"));
+    assert!(laptop(&test).stdout.contains("Phase:          Succeeded"), "with the token of all");
     laptop(&upgrade("1GiB"));
     comes_back();
     let environment = laptop(
         "kubectl get deploy -n chart chart-cloakroom -o jsonpath='{..env[?(@.name==\"CLOAKROOM_MAX_TOTAL_SIZE\")].value}'",
     );
     assert_eq!(environment.stdout, "1GiB");
+    laptop(&format!("{} --set uploadAuth=kubernetes", upgrade("1GiB")));
+    assert!(laptop(&test).stdout.contains("Phase:          Succeeded"), "with a token of the cluster");
+    let left = laptop("kubectl get pods,sa,role,rolebinding -n chart -o name").stdout;
+    assert!(!left.contains("-test"), "{left}");
+    laptop(&upgrade("1GiB"));
     a_bad_upgrade_ends_by_itself(&chart);
     laptop("helm uninstall chart -n chart --wait --timeout 90s");
     until("the pod is gone", || laptop("kubectl get pods -n chart -o name").stdout.is_empty());

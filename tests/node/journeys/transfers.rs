@@ -31,7 +31,7 @@ fn curl() {
 fn through_the_api_server() {
     server();
     let rights = block("docs/clients.md", "With a kubeconfig and nothing else", "kubectl create rolebinding");
-    let stage = block("docs/clients.md", "With a kubeconfig and nothing else", "(umask 077");
+    let stage = block("docs/clients.md", "With a kubeconfig and nothing else", "cloakroom stage");
     let staged = laptop(&format!(
         "kubectl config view --raw --flatten -o json | jq '.users[0].user.as = \"ann\"' >ann.kubeconfig
          head -c 300000000 /dev/urandom >far.bin

@@ -82,7 +82,7 @@ impl Helm {
 
     /// The objects of another chart, with its own values.
     pub fn render_other(&self, chart: &Path) -> Rendered {
-        let mut helm = self.command(&["template", &self.release]);
+        let mut helm = self.command(&["template", "--skip-tests", &self.release]);
         Self::objects(helm.arg(chart).arg("--namespace").arg(&self.namespace).output().unwrap())
     }
 
@@ -95,12 +95,12 @@ impl Helm {
 
     /// The objects that an installation would make.
     pub fn render(&self, files: &[String], values: &[&str]) -> Rendered {
-        self.rendered(&["template"], files, values)
+        self.rendered(&["template", "--skip-tests"], files, values)
     }
 
     /// The same with one more value, as `NAME=JSON`.
     pub fn render_with(&self, files: &[String], value: &str) -> Rendered {
-        self.rendered(&["template", "--set-json", value], files, &[])
+        self.rendered(&["template", "--skip-tests", "--set-json", value], files, &[])
     }
 
     fn rendered(&self, command: &[&str], files: &[String], values: &[&str]) -> Rendered {
