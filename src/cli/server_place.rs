@@ -8,9 +8,8 @@ use crate::commands::{UsageError, refuse};
 
 use cloakroom_core::resource::is_dns_subdomain;
 use cloakroom_core::text::excerpt;
-use cloakroom_spark::arguments::SaidServer;
-use cloakroom_spark::{Origin, SparkConf, keys};
-use cloakroom_submit::{BadName, ServerPlace, ServerService};
+use cloakroom_reach::{BadChoice, Said, ServerChoice, ServerPlace};
+use cloakroom_spark::Origin;
 use cloakroom_transfer::client::ServerAddress;
 
 /// How many characters of a bad name are shown.
@@ -77,11 +76,10 @@ impl ByFlag {
 impl StageArgs {
     /// Where the server is, for `stage` without `--for`. By default it is on this machine.
     pub fn place(&self) -> anyhow::Result<ServerPlace> {
-        let mut conf = SparkConf::default();
-        self.set_place(&mut conf)?;
-        if conf.contains(&keys::SERVER_URI) || !ServerPlace::is_named(&conf) && !self.names_cluster() {
-            let address = conf.get(&keys::SERVER_URI).unwrap_or(USUAL_SERVER);
-            let address = ServerAddress::parse(address).map_err(|error| UsageError::from_error(&error))?;
+        let choice = self.choice(ServerChoice::default())?;
+        if choice.address.is_some() || !choice.is_named() && !self.names_cluster() {
+            let address = choice.address.map_or_else(|| USUAL_SERVER.to_owned(), |said| said.value);
+            let address = ServerAddress::parse(&address).map_err(|error| UsageError::from_error(&error))?;
             if self.service.upload_service_account.is_some() {
                 refuse!(
                     "--upload-service-account names whose tokens are requested from an API server: give --server-namespace, \
@@ -90,29 +88,20 @@ impl StageArgs {
             }
             return Ok(ServerPlace::Address(address));
         }
-        if let Some(path) = self.token_file.as_ref().filter(|_| !ServerPlace::may_have_token(&conf)) {
+        if let Some(path) = self.token_file.as_ref().filter(|_| !choice.may_have_token()) {
             refuse!(
                 "{} names an upload token, which goes only to a server whose namespace is named: give {}, or no token",
                 token_giver(path),
                 NAMESPACE.0
             );
         }
-        let (namespace, name) = (&keys::CLOAKROOM_SERVER_NAMESPACE, &keys::CLOAKROOM_SERVER_SERVICE);
-        let bad = match ServerService::named(conf.get(namespace), conf.get(name)) {
-            Ok(service) => return Ok(ServerPlace::Service(service)),
-            Err(BadName::Namespace) => namespace,
-            Err(BadName::Service) => name,
-        };
-        let giver = conf.origin(bad).map(Origin::to_string).unwrap_or_default();
-        refuse!(
-            "{giver} is “{}”: {}",
-            excerpt(conf.get(bad).unwrap_or_default(), LONGEST_SHOWN),
-            BadName::RULE
-        )
+        choice.place().map_err(|BadChoice { said: Said { value, origin }, problem, .. }| {
+            UsageError::new(format!("{origin} is “{}”: {problem}", excerpt(&value, LONGEST_SHOWN))).into()
+        })
     }
 
-    /// Sets the place according to flags and variables.
-    pub fn set_place(&self, conf: &mut SparkConf) -> anyhow::Result<()> {
+    /// What flags, settings and variables say of its place.
+    pub fn choice(&self, settings: ServerChoice) -> anyhow::Result<ServerChoice> {
         let (flags, mut variables) = (self.said(true), self.said(false));
         let is_by_cluster = self.external.submitter.is_none() && self.names_cluster();
         if flags.address.is_some() && (flags.names_service() || is_by_cluster) {
@@ -124,19 +113,18 @@ impl StageArgs {
         if is_by_cluster {
             variables.address = None;
         }
-        SaidServer::settle(conf, flags, variables);
-        Ok(())
+        Ok(ServerChoice::settle(flags, settings, variables))
     }
 
     /// The place according to the command line, or else according to variables.
-    fn said(&self, by_flags: bool) -> SaidServer {
+    fn said(&self, by_flags: bool) -> ServerChoice {
         let ServiceArgs { server_namespace, server_service, .. } = &self.service;
         let by_flag = &self.by_flag;
         let of = |value: Option<String>, is_flag: bool, (flag, variable): (&'static str, &'static str)| {
             let origin = if is_flag { Origin::Option(flag) } else { Origin::Variable(variable) };
-            value.filter(|_| is_flag == by_flags).map(|value| (value, origin))
+            value.filter(|_| is_flag == by_flags).map(|value| Said { value, origin })
         };
-        SaidServer {
+        ServerChoice {
             address: of(self.server.as_ref().map(ToString::to_string), by_flag.server, SERVER),
             namespace: of(server_namespace.clone(), by_flag.namespace, NAMESPACE),
             service: of(server_service.clone(), by_flag.service, SERVICE),

@@ -17,7 +17,8 @@ use std::time::Instant;
 use cloakroom_core::resource::{Owner, OwnerKind, POD};
 use cloakroom_core::size::format_size;
 use cloakroom_core::time::format_elapsed;
-use cloakroom_submit::{ServerPlace, Uploading};
+use cloakroom_reach::ServerPlace;
+use cloakroom_submit::Uploading;
 use cloakroom_transfer::bundle::{Disk, PackPlan, UnpackLimits};
 use cloakroom_transfer::client::{
     HttpClient, RetryPolicy, ServerAddress, StageError, StageRequest, Staged, StagedBefore, Timeouts,

@@ -26,6 +26,7 @@ use connect::Chosen;
 use hand_over::Successor;
 use invocation::Invocation;
 
+use cloakroom_reach::ServerChoice;
 use cloakroom_spark::SubmitArguments;
 use cloakroom_spark::arguments::{CommandLine, Defaults, Purpose, Settings, Switch};
 use cloakroom_spark::conf::shown_redacted;
@@ -85,7 +86,9 @@ async fn go(invocation: &Invocation) -> anyhow::Result<ExitCode> {
 fn settings(line: &CommandLine, submitter: &Submitter) -> anyhow::Result<Settings> {
     let files = sources::properties_files(line, submitter)?;
     let defaults = Defaults { files, surroundings: submitter.surroundings() };
-    Ok(Settings::resolve(line, &defaults))
+    let mut settings = Settings::resolve(line, &defaults);
+    ServerChoice::complete(&mut settings.conf, &submitter.variables);
+    Ok(settings)
 }
 
 async fn submit(

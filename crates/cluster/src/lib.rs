@@ -1,8 +1,10 @@
-//! The connection to the Kubernetes API server: addresses, credentials, reviews, and the meaning of failures.
+//! The connection to the Kubernetes API server: addresses, credentials, calls, reviews, and the meaning of
+//! failures.
 
 mod access;
 mod address;
 mod api_server;
+pub mod calls;
 mod client_keys;
 mod connect_error;
 mod connection;

@@ -55,6 +55,13 @@ pub fn one_line(text: &str, longest: usize) -> String {
     shortened(harmless(&words.collect::<Vec<_>>().join(" ")), longest)
 }
 
+/// Makes foreign text fit for a part of one line: messages of the API server or of containers, names of applications.
+/// Such text may have line breaks, or words that Airflow would take for the driver's exit code.
+pub fn in_one_line(text: &str) -> String {
+    const LONGEST: usize = 2000;
+    one_line(text, LONGEST).replace("xit code: ", "xit code ")
+}
+
 /// The message about a key that YAML has twice in one map. `line` is the line of the second one; 0 if it is not known.
 pub fn repeated_key(key: Option<&str>, line: u64) -> String {
     /// Longer than any field of Kubernetes.
@@ -239,5 +246,12 @@ mod tests {
     fn secrets_are_removed_wherever_they_stand() {
         assert_eq!(without("a hunter22 b (hunter22)", &["hunter22", "other-one"]), "a [hidden] b ([hidden])");
         assert_eq!(without("version 1", &["", "1"]), "version 1");
+    }
+
+    #[test]
+    fn a_message_of_the_cluster_stays_in_its_line() {
+        assert_eq!(in_one_line(" a\n\tb \u{1b}[31mc\r\n"), "a b [31mc");
+        assert_eq!(in_one_line("Exit code:\n0 after exit code: 1"), "Exit code 0 after exit code 1");
+        assert_eq!(in_one_line(&"x".repeat(5000)).chars().count(), 2001);
     }
 }

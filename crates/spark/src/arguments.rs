@@ -8,7 +8,6 @@ pub mod master;
 mod options;
 mod paths;
 mod script;
-mod server;
 mod settings;
 #[cfg(test)]
 mod tests;
@@ -18,7 +17,6 @@ pub use command_line::{CommandLine, CommandLineError};
 pub use main_resource::MainResource;
 pub use options::{OPTIONS, Purpose, Spec, Switch};
 pub use script::Script;
-pub use server::SaidServer;
 pub use settings::{CA_VARIABLE, Defaults, Settings};
 
 use super::SparkConf;

@@ -13,11 +13,12 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use self::undo::{Made, Touched};
-use super::calls::{Answer, Calls, ObjectPath, Patience, retried, retried_with_doubt, said};
 use super::events::{Log, UnderWay};
-use super::log::{Level, in_one_line};
+use super::log::Level;
 use super::submission::Submission;
+use cloakroom_cluster::calls::{Answer, Calls, ObjectPath, Patience, retried, retried_with_doubt, said};
 use cloakroom_cluster::{ApiFailure, ApiServer};
+use cloakroom_core::text::in_one_line;
 
 pub(super) use companions::{Companions, try_companions};
 pub use error::{Cause, CreateError, Leftover, Undo};

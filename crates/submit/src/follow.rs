@@ -21,13 +21,14 @@ use self::events::Events;
 use self::executors::{Executor, Executors, Finding};
 use self::reason::Reason;
 use self::watch::{Seen, Watching};
-use super::calls::{Calls, Select, said};
 use super::create::Created;
 use super::events::Log;
-use super::log::{Level, in_one_line};
+use super::log::Level;
 use super::submission::Submission;
+use cloakroom_cluster::calls::{Calls, Select, said};
 use cloakroom_cluster::{ApiFailure, ApiServer};
 use cloakroom_core::retry::Backoff;
+use cloakroom_core::text::in_one_line;
 
 pub use outcome::Outcome;
 

@@ -4,9 +4,9 @@ mod submission_id;
 
 use k8s_openapi::api::core::v1::Pod;
 
-use super::calls::{Calls, Patience, delete_options, retried, said};
 use super::events::Log;
 use super::pod_state::block;
+use cloakroom_cluster::calls::{Calls, Patience, delete_options, retried, said};
 use cloakroom_cluster::{ApiFailure, ApiServer};
 
 pub use submission_id::{SubmissionId, SubmissionIdError};

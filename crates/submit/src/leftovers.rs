@@ -9,10 +9,10 @@ use rand::seq::SliceRandom as _;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::calls::{Calls, ObjectPath};
 use super::plan::external_submitter::{LABEL, MANAGED_BY, MANAGER};
 use super::plan::{Tickets, tickets_of};
 use super::stage::{StagePlan, Stager};
+use cloakroom_cluster::calls::{Calls, ObjectPath};
 use cloakroom_cluster::{ApiFailure, ApiServer};
 
 /// The longest time for all of it. It is a service beside the real work.

@@ -8,8 +8,6 @@
 //! - [`run`]: the use cases that join these rooms, for our own submissions and for external submitters
 //! - [`jobs`]: `--kill` and `--status`
 
-mod advice;
-mod calls;
 pub mod create;
 mod events;
 mod exit_code;
@@ -23,21 +21,14 @@ mod log;
 pub mod plan;
 mod pod_state;
 mod randomness;
-pub mod reach;
-mod requested_tokens;
 pub mod run;
-mod server_place;
 pub mod stage;
 mod submission;
-mod uploader;
 
 pub use events::{Event, Events, Log, TakenBack, UnderWay, Uploading};
 pub use file_copy::{FileCopy, FileCopyError};
 pub use left::Left;
 pub use log::{Level, Lines, Status};
 pub use randomness::Randomness;
-pub use requested_tokens::RequestedTokens;
-pub use server_place::{BadName, ServerPlace, ServerService};
 pub use stage::{BundleKind, StagePlan};
 pub use submission::{ExitCodeRule, FollowSettings, Submission};
-pub use uploader::Uploader;

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::events::{Event, Events};
 use cloakroom_core::clock::{Clock, SystemClock};
-use cloakroom_core::text::{is_unfit, one_line, shortened};
+use cloakroom_core::text::{is_unfit, shortened};
 
 /// The level of a line, with log4j's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -81,13 +81,6 @@ impl Events for Lines {
             _ => {}
         }
     }
-}
-
-/// Makes foreign text fit for a part of one line: messages of the API server or of containers, names of applications.
-/// Such text may have line breaks, or words that Airflow would take for the driver's exit code.
-pub(super) fn in_one_line(text: &str) -> String {
-    const LONGEST: usize = 2000;
-    one_line(text, LONGEST).replace("xit code: ", "xit code ")
 }
 
 /// Makes a line of the driver's log fit for our log. Its indentation stays. Words that tools look for in lines of
@@ -166,12 +159,5 @@ mod tests {
         }
         let long = quoted(&"ü".repeat(5000));
         assert_eq!((long.chars().count(), long.ends_with("ü…")), (401, true));
-    }
-
-    #[test]
-    fn a_message_of_the_cluster_stays_in_its_line() {
-        assert_eq!(in_one_line(" a\n\tb \u{1b}[31mc\r\n"), "a b [31mc");
-        assert_eq!(in_one_line("Exit code:\n0 after exit code: 1"), "Exit code 0 after exit code 1");
-        assert_eq!(in_one_line(&"x".repeat(5000)).chars().count(), 2001);
     }
 }

@@ -11,14 +11,12 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::advice::Named;
 use super::plan::InitObjects;
-use super::server_place::ServerPlace;
 use super::submission::Submission;
-use super::uploader::Uploader;
 use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_core::resource::Owner;
 use cloakroom_core::time::SparkDuration;
+use cloakroom_reach::{Named, ServerPlace, Uploader};
 use cloakroom_transfer::bundle::PackPlan;
 use cloakroom_transfer::client::{RetryPolicy, TrustedCertificates, UploadToken};
 

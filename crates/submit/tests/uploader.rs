@@ -1,7 +1,7 @@
 //! Tokens for uploads, as they are requested, kept and replaced.
 
 use cloakroom_cluster::Timeouts;
-use cloakroom_submit::{RequestedTokens, Uploader};
+use cloakroom_reach::{RequestedTokens, Uploader};
 use cloakroom_testing::api_server::{Call, FakeApiServer, Verb};
 use cloakroom_testing::cluster::{Account, Cluster as _};
 use cloakroom_testing::scripted::{Answer, Scripted};

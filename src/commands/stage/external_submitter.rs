@@ -19,7 +19,8 @@ use super::staged_before;
 use super::templates::Templates;
 use crate::cli::{StageArgs, SubmitterChoice};
 use crate::commands::screen::Screen;
-use crate::commands::submit::{connect, signals::Signals, sources};
+use crate::commands::submit::connect::{self, Wanted};
+use crate::commands::submit::{signals::Signals, sources};
 use crate::commands::{stdout, tell};
 
 use cloakroom_core::size::format_size;
@@ -54,8 +55,11 @@ pub async fn run(args: &StageArgs, choice: SubmitterChoice) -> anyhow::Result<Ex
     let is_dry_run = args.external.dry_run;
     // Even a dry run needs the cluster if that is the way to the server.
     let needs_cluster = !is_dry_run || !request.conf.contains(&keys::SERVER_URI);
-    let api_server =
-        if needs_cluster { Some(connect::connect(&request.conf, &submitter).await?) } else { None };
+    let api_server = if needs_cluster {
+        Some(connect::connect(Wanted::read(&request.conf)?, &submitter).await?)
+    } else {
+        None
+    };
     let stager = NamedServer::new(api_server.clone(), staged_before());
     let external = run::handed_over(&request, &Local, &stager, &randomness, &log).await?;
     let templates = match choice {

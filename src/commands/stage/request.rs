@@ -4,6 +4,7 @@ use crate::cli::{StageArgs, SubmitterChoice, ca_giver, token_giver};
 use crate::commands::{UsageError, refuse};
 
 use cloakroom_core::resource::{Owner, OwnerKind, POD};
+use cloakroom_reach::ServerChoice;
 use cloakroom_spark::arguments::master;
 use cloakroom_spark::{MainResource, Origin, Properties, SparkConf, keys, split_list};
 use cloakroom_submit::plan::external_submitter::ExternalRequest;
@@ -138,7 +139,7 @@ fn conf(
         let file = defaults.map(|file| file.file().to_owned()).unwrap_or_default();
         conf.set_if_missing(property.key, property.value, Origin::File { file, line: property.line });
     }
-    args.set_place(&mut conf)?;
+    args.choice(ServerChoice::of_settings(&conf))?.set_in(&mut conf);
     if conf.contains(&keys::MASTER) {
         master::normalise(&mut conf)?;
     }

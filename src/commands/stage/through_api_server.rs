@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 
-use cloakroom_spark::arguments::master;
-use cloakroom_spark::{Origin, SparkConf, keys};
-use cloakroom_submit::{RequestedTokens, ServerService, Uploader};
+use cloakroom_reach::{RequestedTokens, ServerService, Uploader};
+use cloakroom_spark::arguments::master::normal_form;
 use cloakroom_transfer::client::{HttpClient, RetryNotice, RetryPolicy};
 
 use super::Reached;
 use crate::cli::StageArgs;
-use crate::commands::submit::{connect, sources};
-use crate::commands::tell;
+use crate::commands::submit::connect::{self, Wanted};
+use crate::commands::submit::sources;
+use crate::commands::{UsageError, tell};
 
 /// Finds the server through the API server of the kubeconfig.
 pub(super) async fn reach(
@@ -20,21 +20,17 @@ pub(super) async fn reach(
     args: &StageArgs,
     http: &HttpClient,
 ) -> anyhow::Result<Reached> {
-    let mut conf = SparkConf::default();
-    if let Some(context) = &args.service.context {
-        conf.set(&keys::CONTEXT, context, Origin::Option("--context"));
-    }
-    if let Some(master) = &args.service.master {
-        conf.set(&keys::MASTER, master, Origin::Option("--master"));
-        master::normalise(&mut conf)?;
-    }
+    let (context, master) = (&args.service.context, &args.service.master);
+    let master = master.as_deref().map(normal_form).transpose();
+    let master = master.map_err(|problem| UsageError::new(format!("--master: {problem}")))?;
+    let wanted = Wanted { master, context: context.clone(), ..Wanted::default() };
     let submitter = sources::submitter()?;
-    if args.service.master.is_none() && sources::kubeconfig(&submitter).is_none() {
+    if wanted.master.is_none() && sources::kubeconfig(&submitter).is_none() {
         bail!(
             "there is no kubeconfig, which the way through the API server needs: write ~/.kube/config, or set KUBECONFIG"
         );
     }
-    let api_server = connect::connect(&conf, &submitter).await?;
+    let api_server = connect::connect(wanted, &submitter).await?;
     let told = |notice: &RetryNotice| tell(&notice.to_string());
     let policy = RetryPolicy { attempts: args.attempts, ..ServerService::policy() };
     let reached = service.reach(&api_server, http, policy, &told).await;

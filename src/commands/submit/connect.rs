@@ -26,31 +26,58 @@ const NO_BOUND: Duration = Duration::from_hours(24);
 /// The origin of a master that [`choose_master`] has set.
 const CHOSEN: Origin = Origin::Derived;
 
+/// The API server that a command asks for, and how.
+#[derive(Default)]
+pub struct Wanted {
+    /// With `k8s://`; `None` leaves it to the kubeconfig.
+    pub master: Option<String>,
+    /// A context of the kubeconfig; `None` is the current one.
+    pub context: Option<String>,
+    pub credentials: SubmissionCredentials,
+    /// How long to wait for a connection and for an answer; `None` is Spark's default.
+    pub timeouts: [Option<Duration>; 2],
+}
+
+impl Wanted {
+    /// What the settings of a submission say.
+    pub fn read(conf: &SparkConf) -> anyhow::Result<Self> {
+        let given = conf.get(&keys::MASTER).filter(|_| conf.origin(&keys::MASTER) != Some(&CHOSEN));
+        Ok(Self {
+            master: given.map(str::to_owned),
+            context: conf.get(&keys::CONTEXT).filter(|name| !name.is_empty()).map(str::to_owned),
+            credentials: SubmissionCredentials::from(conf)?,
+            timeouts: [
+                milliseconds(conf, &keys::CONNECTION_TIMEOUT)?,
+                milliseconds(conf, &keys::REQUEST_TIMEOUT)?,
+            ],
+        })
+    }
+}
+
 /// Reads and checks everything that calls to the API server need, and waits for a credential plugin. It sends nothing.
-pub async fn connect(conf: &SparkConf, submitter: &Submitter) -> anyhow::Result<ApiServer> {
+pub async fn connect(wanted: Wanted, submitter: &Submitter) -> anyhow::Result<ApiServer> {
     let fabric8 = Fabric8::read(submitter)?;
     fabric8.warning.iter().for_each(|warning| super::warn(warning));
-    let given = conf.get(&keys::MASTER).filter(|_| conf.origin(&keys::MASTER) != Some(&CHOSEN));
-    let Some(master) = given else { return by_kubeconfig(conf, submitter).await };
+    let Some(master) = &wanted.master else { return by_kubeconfig(wanted, submitter).await };
     let url = master.strip_prefix("k8s://").unwrap_or(master);
-    let settings = SubmissionCredentials::from(conf)?;
+    let settings = &wanted.credentials;
     let of_spark = settings.trust_certificates.then(|| credentials::quoted(&keys::TRUST_CERTIFICATES));
     let access = SubmissionAccess {
         url: Given::new(url.to_owned(), "--master (`spark.master`)"),
-        credentials: fabric8.overridden(credentials::of_submission(&settings))?,
+        credentials: fabric8.overridden(credentials::of_submission(settings))?,
         credentials_setting: match fabric8.identity_setting() {
             Some(setting) if !settings.identify() => setting.to_owned(),
             _ => format!("{}*", keys::OF_SUBMISSION_CREDENTIALS),
         },
         ca_setting: credentials::quoted(&keys::SUBMISSION_CA_CERT_FILE),
         trust_certificates: of_spark.or(fabric8.trust_certificates),
-        context: conf.get(&keys::CONTEXT).filter(|name| !name.is_empty()).map(str::to_owned),
+        context: wanted.context,
         kubeconfig: sources::kubeconfig(submitter).filter(|_| !fabric8.skips_kubeconfig),
         folder: (!fabric8.skips_service_account).then(|| PathBuf::from(SERVICE_ACCOUNT_FOLDER)),
         account_token: fabric8.account_token,
         proxies: proxies(submitter),
     };
-    connect_as(&Access::Submission(Box::new(access)), conf).await
+    connect_as(&Access::Submission(Box::new(access)), wanted.timeouts).await
 }
 
 /// The kubeconfig's context that a command without a master goes by.
@@ -64,9 +91,9 @@ struct WantedContext {
 
 impl WantedContext {
     /// `None` if there is no kubeconfig. Refuses settings that say who asks, because they name no API server.
-    fn read(conf: &SparkConf, submitter: &Submitter) -> anyhow::Result<Option<Self>> {
+    fn read(wanted: &Wanted, submitter: &Submitter) -> anyhow::Result<Option<Self>> {
         let fabric8 = Fabric8::read(submitter)?;
-        let of_spark = SubmissionCredentials::from(conf)?.identify();
+        let of_spark = wanted.credentials.identify();
         let of_spark = of_spark.then(|| format!("{}*", keys::OF_SUBMISSION_CREDENTIALS));
         if let Some(setting) = of_spark.as_deref().or(fabric8.identity_setting()) {
             bail!("no API server is named for the credentials of {setting}: give --master");
@@ -76,18 +103,18 @@ impl WantedContext {
                 "no API server is known: give --master, because KUBERNETES_AUTH_TRYKUBECONFIG leaves out the kubeconfig"
             );
         }
-        let name = conf.get(&keys::CONTEXT).filter(|name| !name.is_empty()).map(str::to_owned);
+        let name = wanted.context.clone();
         Ok(sources::kubeconfig(submitter).map(|(paths, setting)| Self { paths, name, setting }))
     }
 }
 
 /// Connects as the kubeconfig says, for commands without a master.
-async fn by_kubeconfig(conf: &SparkConf, submitter: &Submitter) -> anyhow::Result<ApiServer> {
-    let Some(WantedContext { paths, name, setting }) = WantedContext::read(conf, submitter)? else {
+async fn by_kubeconfig(wanted: Wanted, submitter: &Submitter) -> anyhow::Result<ApiServer> {
+    let Some(WantedContext { paths, name, setting }) = WantedContext::read(&wanted, submitter)? else {
         bail!("no API server is known: give --master, or a kubeconfig (KUBECONFIG, ~/.kube/config)")
     };
     let proxies = proxies(submitter);
-    connect_as(&Access::Kubeconfig { paths, context: name, setting, proxies }, conf).await
+    connect_as(&Access::Kubeconfig { paths, context: name, setting, proxies }, wanted.timeouts).await
 }
 
 /// The API server that was chosen in place of a master, and the namespace if it was chosen too, for people.
@@ -110,7 +137,9 @@ pub fn choose_master(conf: &mut SparkConf, submitter: &Submitter) -> anyhow::Res
     }
     let mut filled_in = conf.clone();
     filled_in.fill_in(submitter.surroundings())?;
-    let Some(WantedContext { paths, name, setting }) = WantedContext::read(&filled_in, submitter)? else {
+    let Some(WantedContext { paths, name, setting }) =
+        WantedContext::read(&Wanted::read(&filled_in)?, submitter)?
+    else {
         return Ok(None);
     };
     let context = KubeconfigContext::read(&paths, name.as_deref(), &setting)
@@ -134,23 +163,19 @@ fn proxies(submitter: &Submitter) -> Proxies {
     })
 }
 
-async fn connect_as(access: &Access, conf: &SparkConf) -> anyhow::Result<ApiServer> {
+async fn connect_as(access: &Access, timeouts: [Option<Duration>; 2]) -> anyhow::Result<ApiServer> {
     const WHAT: &str = "the API server cannot be asked";
-    let timeouts = Timeouts {
-        connect: milliseconds(conf, &keys::CONNECTION_TIMEOUT)?,
-        call: milliseconds(conf, &keys::REQUEST_TIMEOUT)?,
-        ..Timeouts::default()
-    };
-    let server = ApiServer::connect_with(access, timeouts).context(WHAT)?;
+    let [connect, call] = timeouts.map(|timeout| timeout.unwrap_or(TIMEOUT));
+    let server =
+        ApiServer::connect_with(access, Timeouts { connect, call, ..Timeouts::default() }).context(WHAT)?;
     server.credential().await.context(WHAT)?;
     Ok(server)
 }
 
 /// A timeout of a key, in whole milliseconds as in Spark.
-fn milliseconds(conf: &SparkConf, key: &Key<u32>) -> Result<Duration, SettingError> {
-    match conf.read(key)? {
-        Some(0) => Ok(NO_BOUND),
-        Some(number) => Ok(Duration::from_millis(number.into())),
-        None => Ok(TIMEOUT),
-    }
+fn milliseconds(conf: &SparkConf, key: &Key<u32>) -> Result<Option<Duration>, SettingError> {
+    Ok(conf.read(key)?.map(|number| match number {
+        0 => NO_BOUND,
+        number => Duration::from_millis(number.into()),
+    }))
 }

@@ -8,29 +8,19 @@ use super::source::{Token, code_without_tests, names_below, roots, tokens};
 /// Crates that are pure, but for the parts that [`OF_OTHERS`] names.
 const PURE: [&str; 2] = ["core", "spark"];
 /// What the plan may name of other rooms, and of those parts of pure crates that read or draw.
-const OF_OTHERS: [(&str, &[&str]); 13] = [
+const OF_OTHERS: [(&str, &[&str]); 14] = [
     ("core/clock", &[]),
     ("core/host", &[]),
     ("core/metrics", &[]),
     ("core/reload", &[]),
     ("core/resource/id", &[]),
     ("core/resource/secret", &[]),
+    ("reach", &["Named", "ServerChoice", "ServerPlace", "ServerService", "Uploader", "advice", "and_advice"]),
     ("spark/arguments", &["check_amounts"]),
     ("spark/jar", &[]),
     (
         "submit",
-        &[
-            "ExitCodeRule",
-            "FollowSettings",
-            "StagePlan",
-            "Submission",
-            "advice",
-            "randomness",
-            "plan",
-            "file_copy",
-            "server_place",
-            "uploader",
-        ],
+        &["ExitCodeRule", "FollowSettings", "StagePlan", "Submission", "randomness", "plan", "file_copy"],
     ),
     ("transfer", &["bundle", "client"]),
     ("transfer/bundle", &["PackPlan", "PlannedFile", "check_file_name", "unique_names"]),

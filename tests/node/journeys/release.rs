@@ -36,7 +36,7 @@ impl Release {
         laptop(&format!(
             "kubectl create namespace {name}
              kubectl label namespace {name} pod-security.kubernetes.io/enforce=restricted
-             openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN={name} -keyout {name}.key -out {name}.crt -addext subjectAltName=IP:{NODE_ADDRESS},DNS:{name}-cloakroom.{name}
+             openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN={name} -keyout {name}.key -out {name}.crt -addext subjectAltName=IP:{NODE_ADDRESS},DNS:{name}-cloakroom.{name}.svc
              kubectl create secret tls tls -n {name} --cert={name}.crt --key={name}.key
              kubectl create secret generic cloakroom-tokens -n {name} --from-file=upload-token"
         ));

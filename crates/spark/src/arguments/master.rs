@@ -25,36 +25,33 @@ fn normalised(conf: &SparkConf) -> Result<String, SettingError> {
     let Some(master) = conf.get(&keys::MASTER) else {
         return Err(conf.refuse(&keys::MASTER, format!("give --master; {FORMS}; {OF_KUBECONFIG}")));
     };
+    normal_form(master).map_err(|problem| conf.refuse(&keys::MASTER, problem))
+}
+
+/// The same for a master of its own. The error says what is allowed.
+pub fn normal_form(master: &str) -> Result<String, String> {
     let Some(url) = master.strip_prefix("k8s://") else {
-        return Err(conf.refuse(
-            &keys::MASTER,
-            format!("only Kubernetes is supported here; {FORMS}; or {EXTERNAL_SUBMITTER_ADVICE}"),
-        ));
+        return Err(format!("only Kubernetes is supported here; {FORMS}; or {EXTERNAL_SUBMITTER_ADVICE}"));
     };
     if url.contains(char::is_whitespace) {
-        return Err(conf.refuse(&keys::MASTER, format!("it must have no blanks; {FORMS}")));
+        return Err(format!("it must have no blanks; {FORMS}"));
     }
     // RFC 3986 section 2: no URL has these, and an example that was copied may.
     if let Some(strange) = url.chars().find(|letter| "#<>\"{}|\\^`".contains(*letter)) {
-        return Err(conf.refuse(&keys::MASTER, format!("it must have no {strange}; {FORMS}")));
+        return Err(format!("it must have no {strange}; {FORMS}"));
     }
     let authority =
         url.rsplit_once("://").map_or(url, |(_, rest)| rest).split('/').next().unwrap_or_default();
     if authority.matches(':').count() > 1 && !authority.contains('[') {
-        return Err(conf.refuse(
-            &keys::MASTER,
-            format!("an IPv6 address needs brackets, as in k8s://https://[fd00::1]:6443; {FORMS}"),
-        ));
+        return Err(format!("an IPv6 address needs brackets, as in k8s://https://[fd00::1]:6443; {FORMS}"));
     }
     match url.split_once("://") {
-        None if url.is_empty() => Err(conf.refuse(&keys::MASTER, FORMS)),
+        None if url.is_empty() => Err(FORMS.to_owned()),
         None => Ok(format!("k8s://https://{url}")),
         Some((scheme, _)) if ["https", "http"].contains(&scheme.to_ascii_lowercase().as_str()) => {
             Ok(master.to_owned())
         }
-        Some((scheme, _)) => {
-            Err(conf.refuse(&keys::MASTER, format!("`{scheme}` is not the scheme of an API server; {FORMS}")))
-        }
+        Some((scheme, _)) => Err(format!("`{scheme}` is not the scheme of an API server; {FORMS}")),
     }
 }
 

@@ -6,7 +6,6 @@ use std::path::Path;
 use super::command_line::CommandLine;
 use super::options::Purpose;
 use super::paths;
-use super::server::SaidServer;
 use crate::conf::Surroundings;
 use crate::{Origin, Properties, SparkConf, keys};
 use cloakroom_core::text::harmless;
@@ -80,7 +79,7 @@ impl Settings {
                 conf.set_if_missing(key, value, Origin::Variable(name));
             }
         }
-        set_server(conf, variables);
+        set_uploads(conf, variables);
         absolute_lists(conf, folder);
         for (key, value) in system.range(keys::PREFIX.to_owned()..) {
             if key.starts_with(keys::PREFIX) && !NOT_OF_JVM.contains(&key.as_str()) {
@@ -108,9 +107,8 @@ impl Settings {
     }
 }
 
-/// Sets the staging server from the variables of the other commands, unless they are empty.
-fn set_server(conf: &mut SparkConf, variables: &BTreeMap<String, String>) {
-    SaidServer::settle(conf, SaidServer::default(), SaidServer::of_variables(variables));
+/// Sets how files are staged, from the variables of the other commands, unless they are empty.
+fn set_uploads(conf: &mut SparkConf, variables: &BTreeMap<String, String>) {
     let set = |conf: &mut SparkConf, (name, key): (&'static str, &str)| {
         let value = variables.get(name).filter(|value| !value.is_empty() && !conf.contains(key));
         value.map(|value| conf.set(key, value, Origin::Variable(name))).is_some()
@@ -177,16 +175,11 @@ mod tests {
             ("spark-defaults.conf", "spark.z defaults\nspark.w defaults"),
         ];
         let line = ["--executor-memory", "1g", "-c", "spark.executor.memory=2g", "-c", "spark.y=conf"];
-        let variables = [
-            ("SPARK_DRIVER_MEMORY", "4g"),
-            ("SPARK_EXECUTOR_MEMORY", "5g"),
-            ("CLOAKROOM_SERVER", "http://h"),
-        ];
+        let variables = [("SPARK_DRIVER_MEMORY", "4g"), ("SPARK_EXECUTOR_MEMORY", "5g")];
         let conf = settings(&line, &files, &variables).conf;
         let expected = [
             ("spark.driver.memory", "4g"),
             ("spark.executor.memory", "1g"),
-            ("spark.kubernetes.resourceStagingServer.uri", "http://h"),
             ("spark.v", "of-jvm"),
             ("spark.w", "defaults"),
             ("spark.x", "file"),
@@ -220,28 +213,19 @@ mod tests {
     }
 
     #[test]
-    fn variables_of_other_commands_name_the_staging_server_unless_empty() {
-        let server = ("CLOAKROOM_SERVER", "https://h");
+    fn variables_of_other_commands_say_how_files_are_staged() {
         let (token, ca) = (("CLOAKROOM_UPLOAD_TOKEN_FILE", "t"), ("CLOAKROOM_CA_FILE", "ca.pem"));
         let no_reuse = settings(&[], &[], &[("CLOAKROOM_NO_REUSE", "true")]).conf;
         assert_eq!(no_reuse.read(&keys::CLOAKROOM_NO_REUSE).unwrap(), Some(true));
-        let all = settings(&[], &[], &[server, token, ca]).conf;
+        let all = settings(&[], &[], &[token, ca]).conf;
         assert_eq!(all.get(&keys::CLOAKROOM_UPLOAD_TOKEN_FILE), Some("t"));
         assert_eq!(all.get(&keys::TLS_CLIENT_CERT_PEM), Some("ca.pem"));
         assert_eq!(all.get(&keys::TLS_ENABLED), Some("true"));
         let own = ["-c", "spark.ssl.kubernetes.resourceStagingServer.clientCertPem=own.pem"];
-        let own = settings(&own, &[], &[server, ca]).conf;
+        let own = settings(&own, &[], &[ca]).conf;
         assert_eq!(
             (own.get(&keys::TLS_CLIENT_CERT_PEM), own.get(&keys::TLS_ENABLED)),
             (Some("own.pem"), None)
-        );
-        let without = settings(&[], &[], &[("CLOAKROOM_SERVER", ""), token, ca]).conf;
-        assert!(!without.contains(&keys::SERVER_URI));
-        assert_eq!(without.get(&keys::TLS_CLIENT_CERT_PEM), Some("ca.pem"), "for the usual Service");
-        assert_eq!(
-            without.get(&keys::CLOAKROOM_UPLOAD_TOKEN_FILE),
-            Some("t"),
-            "so that the plan can refuse it"
         );
     }
 

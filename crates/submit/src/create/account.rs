@@ -6,10 +6,10 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use super::LOGGER;
-use crate::calls::Calls;
 use crate::events::Log;
 use crate::log::Level;
 use crate::submission::Submission;
+use cloakroom_cluster::calls::Calls;
 use cloakroom_spark::keys;
 
 /// The longest wait for the answer. It only helps, so it must not delay a submission.

@@ -5,7 +5,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::error::{Cause, CreateError, Leftover, Undo};
 use super::{explain, is_about_dry_runs};
-use crate::calls::{Calls, ObjectPath, Patience, retried, retried_with_doubt, said};
+use cloakroom_cluster::calls::{Calls, ObjectPath, Patience, retried, retried_with_doubt, said};
 use cloakroom_cluster::{ApiFailure, ApiServer};
 
 /// Tries the objects by a server-side dry run. Creates nothing.

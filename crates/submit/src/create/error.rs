@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use crate::calls::{PathError, said, unreachable};
 use cloakroom_cluster::ApiFailure;
+use cloakroom_cluster::calls::{PathError, said, unreachable};
 use cloakroom_spark::keys;
 
 /// A submission that was not created.

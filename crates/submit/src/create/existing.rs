@@ -5,7 +5,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::error::{Cause, CreateError, Undo};
 use super::explain;
-use crate::calls::{Calls, ObjectPath, Patience, retried};
+use cloakroom_cluster::calls::{Calls, ObjectPath, Patience, retried};
 use cloakroom_cluster::{ApiFailure, ApiServer};
 
 /// The API server's answer about an object.

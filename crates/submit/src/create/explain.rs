@@ -1,9 +1,9 @@
 //! Turns a failed call into a cause that the user can act on.
 
 use super::error::Cause;
-use crate::calls::{Calls, ObjectPath};
 use crate::submission::Submission;
 use cloakroom_cluster::ApiFailure;
+use cloakroom_cluster::calls::{Calls, ObjectPath};
 
 /// The kind that settings and templates of a submission change.
 const PODS: &str = "pods";

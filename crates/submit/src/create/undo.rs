@@ -5,9 +5,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::error::{Leftover, Undo};
 use super::{APP_LABEL, Created};
-use crate::calls::{Answer, Calls, ObjectPath, Patience, delete_options, is_ambiguous, retried, said};
 use crate::submission::Submission;
 use cloakroom_cluster::ApiFailure;
+use cloakroom_cluster::calls::{
+    Answer, Calls, ObjectPath, Patience, delete_options, is_ambiguous, retried, said,
+};
 
 /// Kinds whose objects have drawn names in a submission. So no object of such a name existed before.
 const DRAWN: [&str; 4] = ["configmaps", "networkpolicies.networking.k8s.io", "secrets", "services"];

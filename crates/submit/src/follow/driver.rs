@@ -7,9 +7,10 @@ use super::outcome::{Outcome, Verdict, has_ended, verdict};
 use super::trouble::{self, Told, Trouble};
 use crate::create::Created;
 use crate::events::Log;
-use crate::log::{Level, Status, in_one_line};
+use crate::log::{Level, Status};
 use crate::pod_state::{block, containers, final_statuses, phase};
 use crate::submission::Submission;
+use cloakroom_core::text::in_one_line;
 
 /// The driver pod's name in messages.
 const DRIVER_POD: &str = "the driver pod";

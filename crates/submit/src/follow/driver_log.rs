@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use crate::calls::{Calls, Log};
 use crate::log::quoted;
+use cloakroom_cluster::calls::{Calls, Log};
 
 /// The longest wait for the log. It only helps, so it must not delay the end.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);

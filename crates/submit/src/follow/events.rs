@@ -6,8 +6,8 @@ use tokio::time::sleep;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::FollowIntervals;
-use crate::calls::Calls;
 use cloakroom_cluster::ApiFailure;
+use cloakroom_cluster::calls::Calls;
 
 /// Reads the events of one object at an interval, until this is dropped.
 pub(super) struct Events {

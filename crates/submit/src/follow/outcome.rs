@@ -5,9 +5,9 @@ use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod,
 use serde::Serialize;
 
 use crate::exit_code::{Role, in_words};
-use crate::log::in_one_line;
 use crate::pod_state::{containers, phase};
 use crate::submission::ExitCodeRule;
+use cloakroom_core::text::in_one_line;
 
 /// How following ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

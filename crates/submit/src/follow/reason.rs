@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::log::in_one_line;
+use cloakroom_core::text::in_one_line;
 use cloakroom_spark::keys;
 
 /// The exit code of a driver after too many executors have failed (`SparkExitCode.EXCEED_MAX_EXECUTOR_FAILURES`).

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use k8s_openapi::api::core::v1::{ContainerStatus, Event, Pod};
 
 use super::outcome::{condition, disruption, ended, has_ended};
-use crate::log::in_one_line;
 use crate::pod_state::containers;
+use cloakroom_core::text::in_one_line;
 
 /// A problem that the user should know about. Each one is reported once.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,8 +11,8 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::FollowIntervals;
-use crate::calls::{Calls, Select, said};
 use cloakroom_cluster::ApiFailure;
+use cloakroom_cluster::calls::{Calls, Select, said};
 use cloakroom_core::retry::{Failures, WITHOUT_JITTER};
 
 /// A change, or the state of the watch. `T` is the part of a pod that the receiver needs.

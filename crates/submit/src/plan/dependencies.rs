@@ -19,8 +19,8 @@ use super::facts::Kind;
 use super::machine::Machine;
 use crate::file_copy::FileCopy;
 use crate::randomness::Randomness;
-use crate::server_place::ServerPlace;
 use cloakroom_core::text::chain;
+use cloakroom_reach::ServerChoice;
 use cloakroom_spark::keys::{JARS, UPLOAD_PATH};
 use cloakroom_spark::{MainResource, SparkConf, keys};
 use cloakroom_transfer::bundle::{PackPlan, PlannedFile};
@@ -118,7 +118,8 @@ pub(super) fn resolve(
 }
 
 fn way(conf: &SparkConf, is_staged: bool, lists: &[List], warnings: &mut Vec<String>) -> Way {
-    let server = ServerPlace::setting(conf);
+    let choice = ServerChoice::of_settings(conf);
+    let server = choice.naming().map(|(key, _)| key);
     let has_path = conf.get(&UPLOAD_PATH).is_some_and(|path| !is_of_server(path));
     let is_staged = is_staged || server.is_some();
     if is_staged && has_path && lists.iter().any(List::has_local) {

@@ -6,8 +6,8 @@ use thiserror::Error;
 
 use super::facts::Uncollected;
 use super::no_way::no_way;
-use crate::advice::{Named, and_advice};
 use cloakroom_core::resource::OwnerError;
+use cloakroom_reach::{Named, and_advice};
 use cloakroom_spark::SettingError;
 use cloakroom_spark::hadoop_user::NoUser;
 use cloakroom_transfer::client::{Failure, GivenUp};

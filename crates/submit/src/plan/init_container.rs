@@ -14,7 +14,6 @@ use super::error::PlanError;
 use super::machine::Machine;
 use super::names::{APP_ID_LABEL, Names};
 use super::request::{Answer, Asking, Question};
-use crate::advice::Named;
 use cloakroom_spark::{SettingError, SparkConf, keys};
 
 pub(super) use executors::{TEMPLATE as EXECUTOR_TEMPLATE, template as executor_template};
@@ -126,7 +125,7 @@ fn image(
         None => {}
     }
     let Some(server) = server else {
-        return Err(PlanError::NoInitImage { named: Named::find(conf), why: String::new() });
+        return Err(PlanError::NoInitImage { named: server::named(conf), why: String::new() });
     };
     match asking {
         Asking::Allowed { .. } => Ok(None),

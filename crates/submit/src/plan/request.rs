@@ -2,10 +2,9 @@
 
 use super::error::PlanError;
 use super::submitter::Submitter;
-use crate::advice::Named;
-use crate::server_place::{ServerPlace, ServerService};
 use cloakroom_core::protocol::WireName;
 use cloakroom_core::protocol::v1::UploadAuthKind;
+use cloakroom_reach::{Named, ServerPlace, ServerService};
 use cloakroom_spark::SubmitArguments;
 use cloakroom_transfer::client::{RetryPolicy, ServerAddress, TrustedCertificates};
 

@@ -1,9 +1,8 @@
 //! Why the files of a submission are not on the staging server.
 
 use super::BundleKind;
-use crate::advice::{Named, advice, and_advice};
 use crate::left::Left;
-use crate::server_place::ServerPlace;
+use cloakroom_reach::{Named, ServerPlace, advice, and_advice};
 use cloakroom_transfer::client::{Failure, GivenUp, SetupError, StageError};
 
 /// Files were not staged, or are no longer on the server. No pod was created.

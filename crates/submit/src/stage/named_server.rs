@@ -14,14 +14,12 @@ use crate::events::{Event, Log, Uploading};
 use crate::inputs::Inputs;
 use crate::left::Left;
 use crate::plan::{Answer, PlanError, Question};
-use crate::reach;
-use crate::requested_tokens::RequestedTokens;
-use crate::server_place::{ServerPlace, ServerService};
 use cloakroom_cluster::ApiServer;
 use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_core::resource::ResourceId;
 use cloakroom_core::text::chain;
 use cloakroom_core::time::format_duration;
+use cloakroom_reach::{RequestedTokens, ServerPlace, ServerService, unusable};
 use cloakroom_transfer::bundle::{PackPlan, Sources};
 use cloakroom_transfer::client::{
     Failure, GivenUp, HttpClient, RetryNotice, RetryPolicy, ServerAddress, StageError, StageRequest,
@@ -73,7 +71,7 @@ impl NamedServer {
     }
 
     fn api_server(&self) -> Result<&ApiServer, Failure> {
-        self.api_server.as_ref().ok_or_else(|| reach::unusable("no API server is known"))
+        self.api_server.as_ref().ok_or_else(|| unusable("no API server is known"))
     }
 
     fn connect<'a>(&self, plan: &'a StagePlan) -> Result<Connection<'a>, NoWay> {

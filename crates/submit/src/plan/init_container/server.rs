@@ -3,15 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use super::objects;
-use crate::advice::Named;
 use crate::plan::error::PlanError;
 use crate::plan::folder;
 use crate::plan::machine::Machine;
 use crate::plan::request::{Answer, Question};
-use crate::server_place::{ServerPlace, ServerService};
-use crate::uploader::Uploader;
 use cloakroom_core::resource::is_dns_subdomain;
 use cloakroom_core::text::chain;
+use cloakroom_reach::{Named, ServerChoice, ServerPlace, ServerService, Uploader};
 use cloakroom_spark::keys::Key;
 use cloakroom_spark::{DependencyUri, SettingError, SparkConf, keys, trust_store_to_pem};
 use cloakroom_transfer::client::{
@@ -91,8 +89,10 @@ impl StagingServer {
         no_way: Option<Box<PlanError>>,
         warnings: &mut Vec<String>,
     ) -> Result<Self, PlanError> {
-        let place = ServerPlace::read(conf)?;
-        warnings.extend(ServerPlace::warning(conf));
+        let choice = ServerChoice::of_settings(conf);
+        let place = choice.place().map_err(|bad| bad.in_settings(conf))?;
+        let named = named(conf);
+        warnings.extend(unused_service(&choice, named));
         let given = internal(conf, warnings)?;
         let is_computed = given.is_none() && matches!(place, ServerPlace::Service(_));
         let internal = match (given, &place) {
@@ -103,14 +103,14 @@ impl StagingServer {
             (None, ServerPlace::Address(outer)) => outer.to_string(),
             (None, ServerPlace::Service(service)) => service.url_of_pods(),
         };
-        let token = token(conf, machine)?;
-        let uploader = if token.is_none() { uploader(conf, &place)? } else { None };
+        let token = token(conf, &choice, machine)?;
+        let uploader = if token.is_none() { uploader(conf, &choice)? } else { None };
         Ok(Self {
             token,
             uploader,
             policy: policy(conf, &place)?,
             may_reuse: !conf.read(&keys::CLOAKROOM_NO_REUSE)?.unwrap_or_default(),
-            named: Named::find(conf),
+            named,
             trusted: trust_of_this_machine(conf, &place, machine, warnings)?,
             trust_of_pods: trust_of_pods(conf, machine)?,
             place,
@@ -259,6 +259,19 @@ impl TrustKeys {
     }
 }
 
+/// How the user has named the server and its certificate.
+pub(in crate::plan) fn named(conf: &SparkConf) -> Named {
+    Named::new(&ServerChoice::of_settings(conf), conf.origin(&keys::TLS_CLIENT_CERT_PEM))
+}
+
+/// A warning if a Service is named beside an address.
+fn unused_service(choice: &ServerChoice, named: Named) -> Option<String> {
+    let unused = keys::CLOAKROOM_SERVER_SERVICE;
+    let is_unused = choice.address.is_some() && choice.service.is_some();
+    let named = named.address();
+    is_unused.then(|| format!("`{unused}` is not used, because {named} names the server's address"))
+}
+
 /// The setting's limit, which counts whether or not the server has answered before, else the default.
 fn policy(conf: &SparkConf, place: &ServerPlace) -> Result<RetryPolicy, SettingError> {
     let limit = conf.read(&keys::CLOAKROOM_RETRY_TIMEOUT)?;
@@ -270,24 +283,29 @@ fn policy(conf: &SparkConf, place: &ServerPlace) -> Result<RetryPolicy, SettingE
 }
 
 /// The account whose tokens are requested, if the server's namespace is known.
-fn uploader(conf: &SparkConf, place: &ServerPlace) -> Result<Option<Uploader>, SettingError> {
+fn uploader(conf: &SparkConf, choice: &ServerChoice) -> Result<Option<Uploader>, SettingError> {
     let key = &keys::CLOAKROOM_UPLOAD_SERVICE_ACCOUNT;
     let account = conf.get(key);
     if account.is_some_and(|account| !is_dns_subdomain(account)) {
         let problem = "it must be the name of a service account: at most 253 characters of a-z, 0-9, - and .";
         return Err(conf.refuse(key, problem));
     }
-    Ok(place.namespace(conf)?.map(|namespace| Uploader::to_server_in(&namespace, account)))
+    let namespace = choice.namespace_for_tokens().map_err(|bad| bad.in_settings(conf))?;
+    Ok(namespace.map(|namespace| Uploader::to_server_in(&namespace, account)))
 }
 
 /// The upload token of the file that the setting names.
-fn token(conf: &SparkConf, machine: Machine) -> Result<Option<UploadToken>, SettingError> {
+fn token(
+    conf: &SparkConf,
+    choice: &ServerChoice,
+    machine: Machine,
+) -> Result<Option<UploadToken>, SettingError> {
     let key: &str = &keys::CLOAKROOM_UPLOAD_TOKEN_FILE;
     let Some(path) = conf.get(key) else { return Ok(None) };
     if path.trim().is_empty() {
         return Err(conf.refuse(key, "name the file that the token is in, or leave it out"));
     }
-    if !ServerPlace::may_have_token(conf) {
+    if !choice.may_have_token() {
         let problem = format!(
             "the token goes only to a server that is named: set `{}` (or CLOAKROOM_SERVER_NAMESPACE) to its namespace, or \
              leave this out",

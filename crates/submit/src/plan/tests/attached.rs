@@ -21,6 +21,7 @@ use crate::plan::{
 use crate::run::planned;
 use crate::stage::NamedServer;
 use crate::{Log, Randomness, Submission};
+use cloakroom_reach::ServerChoice;
 use cloakroom_spark::arguments::{CommandLine, Defaults, Settings};
 use cloakroom_spark::{Properties, SubmitArguments};
 use cloakroom_transfer::bundle::{PackPlan, Source, Sources, Stamp, pack};
@@ -113,7 +114,8 @@ pub(super) async fn submitted(attached: &Attached, words: &[&str]) -> Result<Sub
     let text = attached.read(&file).ok().map(|bytes| String::from_utf8_lossy(bytes).into_owned());
     let files = text.map(|text| Properties::parse(&file, &text).unwrap()).into_iter().collect();
     let surroundings = submitter.surroundings();
-    let conf = Settings::resolve(&line, &Defaults { files, surroundings }).conf;
+    let mut conf = Settings::resolve(&line, &Defaults { files, surroundings }).conf;
+    ServerChoice::complete(&mut conf, surroundings.variables);
     let arguments = SubmitArguments::new(&line, conf, surroundings).unwrap();
     let request = Request { arguments, submitter, asking: Asking::Allowed { attempts: None } };
     let randomness = Randomness::new(Timestamp::UNIX_EPOCH, &mut StdRng::seed_from_u64(1));

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant, SystemTime};
 use async_trait::async_trait;
 use tokio::sync::Mutex;
 
-use super::calls::Calls;
 use super::uploader::Uploader;
+use cloakroom_cluster::calls::Calls;
 use cloakroom_cluster::{ApiFailure, ApiServer};
 use cloakroom_core::protocol::LONGEST_CLAIMED_USER;
 use cloakroom_core::protocol::v1::UploadAuthKind;

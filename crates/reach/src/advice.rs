@@ -1,8 +1,8 @@
 //! Advice for failures of the staging server. It names each setting in the way in which the user has set it: as a
 //! setting, a flag or an environment variable.
 
-use super::server_place::ServerPlace;
-use cloakroom_spark::{Origin, SparkConf, keys};
+use super::choice::ServerChoice;
+use cloakroom_spark::{Origin, keys};
 use cloakroom_transfer::client::{Failure, TlsFailure};
 
 /// How the user has set the staging server's place and certificate.
@@ -26,29 +26,25 @@ enum Given {
     Default,
 }
 
-impl Given {
-    fn find(conf: &SparkConf, key: &str) -> Self {
-        match conf.origin(key) {
-            Some(Origin::Option(_)) => Self::Flag,
-            Some(Origin::Variable(_)) => Self::Variable,
-            Some(_) => Self::Setting,
-            None => Self::Default,
+impl From<&Origin> for Given {
+    fn from(origin: &Origin) -> Self {
+        match origin {
+            Origin::Option(_) => Self::Flag,
+            Origin::Variable(_) => Self::Variable,
+            _ => Self::Setting,
         }
     }
 }
 
 impl Named {
-    /// Finds how both were set. For a certificate that is not set, advice names the same way as for the address.
-    pub(super) fn find(conf: &SparkConf) -> Self {
-        let address = Given::find(conf, ServerPlace::setting(conf).unwrap_or(&keys::SERVER_URI));
-        let is_service = !conf.contains(&keys::SERVER_URI);
-        let is_trusted = conf.contains(&keys::TLS_CLIENT_CERT_PEM);
-        let trust = if is_trusted { Given::find(conf, &keys::TLS_CLIENT_CERT_PEM) } else { address };
-        Self { address, is_service, trust }
+    /// `trust` has given the certificate. If nobody has, advice names the same way as for the address.
+    pub fn new(choice: &ServerChoice, trust: Option<&Origin>) -> Self {
+        let address = choice.naming().map_or(Given::Default, |(_, said)| Given::from(&said.origin));
+        Self { address, is_service: choice.address.is_none(), trust: trust.map_or(address, Given::from) }
     }
 
     /// The name of the setting, flag or variable of the address, or of the Service's namespace.
-    pub(super) fn address(self) -> String {
+    pub fn address(self) -> String {
         let (setting, flag, variable) = if self.is_service {
             (&keys::CLOAKROOM_SERVER_NAMESPACE, "--server-namespace", "CLOAKROOM_SERVER_NAMESPACE")
         } else {
@@ -62,7 +58,7 @@ impl Named {
     }
 
     /// The name of the setting or flag of the init-container's image. There is no variable for it.
-    pub(super) fn image(self) -> String {
+    pub fn image(self) -> String {
         match self.address {
             Given::Setting | Given::Variable => format!("`{}`", keys::INIT_CONTAINER_IMAGE),
             Given::Flag => "--fetch-image".to_owned(),
@@ -90,7 +86,7 @@ impl Named {
 }
 
 /// Advice as the end of a sentence. It is `None` if the server itself has said what to do.
-pub(super) fn advice(failure: &Failure, named: Named) -> Option<String> {
+pub fn advice(failure: &Failure, named: Named) -> Option<String> {
     let address = named.address();
     if named.is_service && matches!(failure, Failure::Foreign { .. } | Failure::Redirected { .. }) {
         return Some(format!("check that the Service is that of a staging server ({address})"));
@@ -121,13 +117,19 @@ pub(super) fn advice(failure: &Failure, named: Named) -> Option<String> {
 }
 
 /// The same advice with a semicolon before it, or an empty text.
-pub(super) fn and_advice(failure: &Failure, named: Named) -> String {
+pub fn and_advice(failure: &Failure, named: Named) -> String {
     advice(failure, named).map(|advice| format!("; {advice}")).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Said;
+
+    fn named(origin: Origin, trust: Option<&Origin>) -> Named {
+        let address = Some(Said { value: "https://h".to_owned(), origin });
+        Named::new(&ServerChoice { address, ..ServerChoice::default() }, trust)
+    }
 
     #[test]
     fn settings_are_named_as_they_were_given() {
@@ -147,9 +149,7 @@ mod tests {
                 "CLOAKROOM_SERVER".to_owned(),
             ),
         ] {
-            let mut conf = SparkConf::default();
-            conf.set(&keys::SERVER_URI, "https://h", origin.clone());
-            let named = Named::find(&conf);
+            let named = named(origin.clone(), None);
             let untrusted = advice(&Failure::Tls(TlsFailure::UnknownIssuer), named).unwrap();
             assert!(untrusted.contains(trust), "{untrusted}");
             assert_eq!(untrusted.contains("spark."), origin == Origin::Conf, "{untrusted}");
@@ -163,16 +163,11 @@ mod tests {
 
     #[test]
     fn a_certificate_is_named_as_it_was_given_however_the_address_was() {
-        let mut conf = SparkConf::default();
-        conf.set(&keys::SERVER_URI, "https://h", Origin::Conf);
-        conf.set(&keys::TLS_CLIENT_CERT_PEM, "ca.pem", Origin::Variable("CLOAKROOM_CA_FILE"));
-        let untrusted = advice(&Failure::Tls(TlsFailure::UnknownIssuer), Named::find(&conf)).unwrap();
-        assert_eq!(untrusted, "trust its CA's certificate, or its own, with CLOAKROOM_CA_FILE=FILE");
-        conf.set(&keys::TLS_CLIENT_CERT_PEM, "ca.pem", Origin::Conf);
-        assert!(
-            advice(&Failure::Tls(TlsFailure::UnknownIssuer), Named::find(&conf))
-                .unwrap()
-                .contains("clientCertPem=FILE")
-        );
+        let untrusted = |trust| {
+            advice(&Failure::Tls(TlsFailure::UnknownIssuer), named(Origin::Conf, Some(&trust))).unwrap()
+        };
+        let by_variable = untrusted(Origin::Variable("CLOAKROOM_CA_FILE"));
+        assert_eq!(by_variable, "trust its CA's certificate, or its own, with CLOAKROOM_CA_FILE=FILE");
+        assert!(untrusted(Origin::Conf).contains("clientCertPem=FILE"));
     }
 }

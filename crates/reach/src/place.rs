@@ -3,10 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::advice::Named;
 use cloakroom_core::protocol::USUAL_PLACE;
 use cloakroom_core::resource::is_dns_label;
-use cloakroom_spark::{SettingError, SparkConf, keys};
 use cloakroom_transfer::client::{RetryPolicy, ServerAddress};
 
 /// The port of the Service for clients.
@@ -86,7 +84,7 @@ impl ServerService {
     }
 
     /// How URLs begin by which pods reach it, unless the server says otherwise.
-    pub(super) fn url_of_pods(&self) -> String {
+    pub fn url_of_pods(&self) -> String {
         let has_tls = self.route == Some(Route::Proxy { has_tls: true });
         let scheme = if has_tls { "https" } else { "http" };
         format!("{scheme}://{}.{}.svc:{PORT}", self.name, self.namespace)
@@ -104,60 +102,4 @@ impl BadName {
     /// The rule for both names.
     pub const RULE: &str =
         "it must be a name in Kubernetes: lower-case letters, digits and hyphens, 63 at most";
-}
-
-impl ServerPlace {
-    /// Whether a setting names the server: its address, or its Service.
-    pub fn is_named(conf: &SparkConf) -> bool {
-        Self::setting(conf).is_some()
-    }
-
-    /// Whether a setting names the address or the namespace of the server. A token goes only to such a server.
-    pub fn may_have_token(conf: &SparkConf) -> bool {
-        conf.contains(&keys::SERVER_URI) || conf.contains(&keys::CLOAKROOM_SERVER_NAMESPACE)
-    }
-
-    /// The setting that names the server.
-    pub(super) fn setting(conf: &SparkConf) -> Option<&'static str> {
-        let settings = [keys::SERVER_URI, keys::CLOAKROOM_SERVER_NAMESPACE, keys::CLOAKROOM_SERVER_SERVICE];
-        settings.into_iter().find(|key| conf.contains(key)).map(|key| key.name())
-    }
-
-    /// The place that the settings name; without one, the usual Service.
-    pub(super) fn read(conf: &SparkConf) -> Result<Self, SettingError> {
-        if conf.contains(&keys::SERVER_URI) {
-            let text = conf.get(&keys::SERVER_URI).unwrap_or_default();
-            let address = ServerAddress::parse(text);
-            return address
-                .map(Self::Address)
-                .map_err(|error| conf.refuse(&keys::SERVER_URI, error.to_string()));
-        }
-        let (namespace, name) = (keys::CLOAKROOM_SERVER_NAMESPACE, keys::CLOAKROOM_SERVER_SERVICE);
-        let service = ServerService::named(conf.get(&namespace), conf.get(&name));
-        service.map(Self::Service).map_err(|bad| match bad {
-            BadName::Namespace => conf.refuse(&namespace, BadName::RULE),
-            BadName::Service => conf.refuse(&name, BadName::RULE),
-        })
-    }
-
-    /// A warning if a Service is named beside an address.
-    pub(super) fn warning(conf: &SparkConf) -> Option<String> {
-        let (unused, named) = (keys::CLOAKROOM_SERVER_SERVICE, Named::find(conf).address());
-        let is_unused = conf.contains(&unused) && conf.contains(&keys::SERVER_URI);
-        is_unused.then(|| format!("`{unused}` is not used, because {named} names the server's address"))
-    }
-
-    /// The namespace of the server, for which tokens are requested. Beside an address only a setting names it, because the
-    /// server at an address may be anyone's.
-    pub(super) fn namespace(&self, conf: &SparkConf) -> Result<Option<String>, SettingError> {
-        let key = &keys::CLOAKROOM_SERVER_NAMESPACE;
-        match self {
-            Self::Service(service) => Ok(Some(service.namespace.clone())),
-            Self::Address(_) if !conf.contains(key) => Ok(None),
-            Self::Address(_) => {
-                let named = ServerService::named(conf.get(key), None);
-                named.map(|service| Some(service.namespace)).map_err(|_| conf.refuse(key, BadName::RULE))
-            }
-        }
-    }
 }

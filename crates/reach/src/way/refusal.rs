@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use hyper::http::StatusCode;
 
 use super::{NO_WAY, OTHER_SCHEME, ThroughApiServer, has_any};
-use crate::server_place::{PORT, ServerService};
+use crate::place::{PORT, ServerService};
 use cloakroom_core::text::{one_line, without};
 use cloakroom_spark::keys;
 use cloakroom_transfer::client::Failure;

@@ -19,9 +19,8 @@ use hyper::http::{Request, Response};
 use self::directly::Directly;
 use self::forwarded::{Forwarded, HEAD_START};
 use self::refusal::Words;
-use super::calls;
-use super::server_place::{PORT, Route, ServerService};
-use cloakroom_cluster::{ApiFailure, ApiServer, ServicePort, ServiceProxy, Unanswered};
+use super::place::{PORT, Route, ServerService};
+use cloakroom_cluster::{ApiFailure, ApiServer, ServicePort, ServiceProxy, Unanswered, calls};
 use cloakroom_core::protocol::v1::UploadAuthKind;
 use cloakroom_core::protocol::{CHALLENGE, PROXIED_AUTHORIZATION, REQUEST_ID, WireName};
 use cloakroom_spark::keys;
@@ -244,7 +243,7 @@ fn has_any(text: &str, parts: &[&str]) -> bool {
 }
 
 /// The failure of a way that cannot be used at all.
-pub(super) fn unusable(why: impl Into<String>) -> Failure {
+pub fn unusable(why: impl Into<String>) -> Failure {
     Failure::Way { why: why.into(), status: None, is_transient: false, may_have_arrived: false }
 }
 

@@ -10,13 +10,13 @@ use serde_json::Value;
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// Encodes a part of a path or of a query.
-pub(crate) fn encoded(part: &str) -> String {
+pub fn encoded(part: &str) -> String {
     utf8_percent_encode(part, RESERVED).to_string()
 }
 
 /// The path of one object, and its names for messages and roles.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ObjectPath {
+pub struct ObjectPath {
     group: String,
     version: String,
     kind: String,
@@ -35,7 +35,7 @@ pub struct PathError {
 
 impl ObjectPath {
     /// The path of `object` in `namespace`.
-    pub(crate) fn new(object: &Value, namespace: &str) -> Result<Self, PathError> {
+    pub fn new(object: &Value, namespace: &str) -> Result<Self, PathError> {
         let text = |value: &Value, missing| value.as_str().map(str::to_owned).ok_or(PathError { missing });
         let api_version = text(&object["apiVersion"], "apiVersion")?;
         let kind = text(&object["kind"], "kind")?;
@@ -47,16 +47,16 @@ impl ObjectPath {
     }
 
     /// The kind in the form of kubectl and of roles: `networkpolicies.networking.k8s.io`.
-    pub(crate) fn resource(&self) -> String {
+    pub fn resource(&self) -> String {
         if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
     }
 
-    pub(crate) fn name(&self) -> &str {
+    pub fn name(&self) -> &str {
         &self.name
     }
 
     /// The object in a sentence: `config map x`.
-    pub(crate) fn called(&self) -> String {
+    pub fn called(&self) -> String {
         let mut words = String::new();
         for (index, letter) in self.kind.char_indices() {
             if letter.is_ascii_uppercase() && index > 0 {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use cloakroom_cluster::ApiFailure;
+use crate::ApiFailure;
 use cloakroom_core::retry::{Backoff, Failures, WITHOUT_JITTER};
 
 /// The number of attempts. It and the waits between them were measured with Spark 4.3.
@@ -18,15 +18,15 @@ const BACKOFF: Backoff = Backoff {
 
 /// How long a call is tried.
 #[derive(Clone, Copy)]
-pub(crate) struct Patience<'a> {
+pub struct Patience<'a> {
     /// After this is cancelled, no further attempt is made.
-    pub(crate) stop: &'a CancellationToken,
+    pub stop: &'a CancellationToken,
     /// Whether a call is made again after a timeout.
-    pub(crate) after_timeouts: bool,
+    pub after_timeouts: bool,
 }
 
 /// Makes a call, and makes it again after a failure that may be transient.
-pub(crate) async fn retried<T, F>(patience: Patience<'_>, call: impl Fn() -> F) -> Result<T, ApiFailure>
+pub async fn retried<T, F>(patience: Patience<'_>, call: impl Fn() -> F) -> Result<T, ApiFailure>
 where
     F: Future<Output = Result<T, ApiFailure>>,
 {
@@ -34,7 +34,7 @@ where
 }
 
 /// The same. The second value says whether an attempt without a clear answer may have had an effect.
-pub(crate) async fn retried_with_doubt<T, F>(
+pub async fn retried_with_doubt<T, F>(
     patience: Patience<'_>,
     call: impl Fn() -> F,
 ) -> (Result<T, ApiFailure>, bool)
@@ -69,7 +69,7 @@ fn is_worth_another(failure: &ApiFailure, patience: Patience<'_>) -> bool {
 }
 
 /// Whether the call may have had its effect in spite of this failure.
-pub(crate) fn is_ambiguous(failure: &ApiFailure) -> bool {
+pub fn is_ambiguous(failure: &ApiFailure) -> bool {
     matches!(
         failure,
         ApiFailure::Unreachable { .. }
@@ -80,7 +80,7 @@ pub(crate) fn is_ambiguous(failure: &ApiFailure) -> bool {
 }
 
 /// That no connection to the API server at this address is possible, in words for the user of a submission.
-pub(crate) fn unreachable(address: &str, why: &str) -> String {
+pub fn unreachable(address: &str, why: &str) -> String {
     format!(
         "the API server at {address} cannot be reached: {why}: check --master, the network between here and there, and \
          whether it runs"
@@ -88,7 +88,7 @@ pub(crate) fn unreachable(address: &str, why: &str) -> String {
 }
 
 /// A failure in words for the user of a submission.
-pub(crate) fn said(failure: &ApiFailure) -> String {
+pub fn said(failure: &ApiFailure) -> String {
     match failure {
         ApiFailure::Unauthorized { message } => {
             format!("the API server does not accept the credentials (401 {message})")

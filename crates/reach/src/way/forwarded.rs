@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use hyper::http::{Request, Response};
 
 use super::{NO_WAY, ServerService, failed_call, failed_request, has_any, unusable};
-use crate::server_place::PORT;
+use crate::place::PORT;
 use cloakroom_cluster::{ApiFailure, ApiServer, NoPodStream, ServicePort};
 use cloakroom_core::time::format_duration;
 use cloakroom_transfer::client::{Body, Failure, ServerAddress, Way};

@@ -1,7 +1,7 @@
 //! Services of staging servers that have another name than the usual one.
 
-use crate::calls::Calls;
 use cloakroom_cluster::ApiServer;
+use cloakroom_cluster::calls::Calls;
 
 /// Manifests and chart give it to all that they make.
 const SELECTOR: &str = "app.kubernetes.io/name=cloakroom";

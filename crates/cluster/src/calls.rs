@@ -1,4 +1,4 @@
-//! The calls of a submission to the API server, in one namespace. They send and receive plain JSON, so that no field of
+//! The calls of clients to the API server, in one namespace. They send and receive plain JSON, so that no field of
 //! a pod template is lost.
 
 mod path;
@@ -18,11 +18,11 @@ use kube::core::response::Status;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::log::in_one_line;
-use cloakroom_cluster::{ApiFailure, ApiServer};
+use super::{ApiFailure, ApiServer};
+use cloakroom_core::text::in_one_line;
 
-pub(super) use path::{ObjectPath, PathError, encoded};
-pub(super) use retry::{Patience, is_ambiguous, retried, retried_with_doubt, said, unreachable};
+pub use path::{ObjectPath, PathError, encoded};
+pub use retry::{Patience, is_ambiguous, retried, retried_with_doubt, said, unreachable};
 
 /// The field manager of applies. Spark's client has the same name, so each of the two can apply objects of the other.
 const FIELD_MANAGER: &str = "fabric8";
@@ -31,44 +31,44 @@ const FIELD_MANAGER: &str = "fabric8";
 const PAGE: usize = 100;
 
 /// The most bytes of a log that are read.
-const LONGEST_LOG_BYTES: usize = 1 << 20;
+pub const LONGEST_LOG_BYTES: usize = 1 << 20;
 
 /// The API server ends a watch after this time. Some load balancers drop quiet connections after 240 s.
 const WATCH_SECONDS: u32 = 200;
 
 /// An API server and a namespace.
 #[derive(Clone)]
-pub(super) struct Calls {
+pub struct Calls {
     server: ApiServer,
     namespace: String,
 }
 
 /// The answer to a call that succeeded.
-pub(super) struct Answer {
+pub struct Answer {
     /// HTTP status. An apply answers 201 if it has created the object, else 200.
-    pub(super) code: u16,
+    pub code: u16,
     /// Warnings of the API server, such as that it does not know a field.
-    pub(super) warnings: Vec<String>,
-    pub(super) body: Value,
+    pub warnings: Vec<String>,
+    pub body: Value,
 }
 
 impl Answer {
     /// The unique id of the object in the body, or an empty text.
-    pub(super) fn uid(&self) -> &str {
+    pub fn uid(&self) -> &str {
         self.body["metadata"]["uid"].as_str().unwrap_or_default()
     }
 }
 
 /// The log of a container.
-pub(super) struct Log {
-    pub(super) text: String,
+pub struct Log {
+    pub text: String,
     /// Whether the end is missing, because the log is longer than [`LONGEST_LOG_BYTES`].
-    pub(super) is_cut: bool,
+    pub is_cut: bool,
 }
 
 /// The pods to watch or to list.
 #[derive(Debug, Clone)]
-pub(super) enum Select {
+pub enum Select {
     /// The pod of this name.
     Name(String),
     /// The pods with these labels.
@@ -85,15 +85,15 @@ impl Select {
 }
 
 impl Calls {
-    pub(super) fn new(server: &ApiServer, namespace: &str) -> Self {
+    pub fn new(server: &ApiServer, namespace: &str) -> Self {
         Self { server: server.clone(), namespace: namespace.to_owned() }
     }
 
-    pub(super) fn server(&self) -> &ApiServer {
+    pub fn server(&self) -> &ApiServer {
         &self.server
     }
 
-    pub(super) fn namespace(&self) -> &str {
+    pub fn namespace(&self) -> &str {
         &self.namespace
     }
 
@@ -106,47 +106,47 @@ impl Calls {
     }
 
     /// Creates the pod by a plain POST, as Spark does.
-    pub(super) async fn create_pod(&self, pod: &Value) -> Result<Answer, ApiFailure> {
+    pub async fn create_pod(&self, pod: &Value) -> Result<Answer, ApiFailure> {
         self.send(Method::POST, &self.pods(), Some(("application/json", pod))).await
     }
 
     /// The same as a dry run: the pod is not stored.
-    pub(super) async fn try_pod(&self, pod: &Value) -> Result<Answer, ApiFailure> {
+    pub async fn try_pod(&self, pod: &Value) -> Result<Answer, ApiFailure> {
         self.send(Method::POST, &format!("{}?dryRun=All", self.pods()), Some(("application/json", pod))).await
     }
 
     /// Applies an object on the server, as Spark's client does. `force` takes over fields of other managers.
-    pub(super) async fn apply(&self, path: &ObjectPath, object: &Value) -> Result<Answer, ApiFailure> {
+    pub async fn apply(&self, path: &ObjectPath, object: &Value) -> Result<Answer, ApiFailure> {
         let path = format!("{path}?fieldManager={FIELD_MANAGER}&force=true");
         self.send(Method::PATCH, &path, Some(("application/apply-patch+yaml", object))).await
     }
 
     /// The same as a dry run: the object is not stored.
-    pub(super) async fn try_apply(&self, path: &ObjectPath, object: &Value) -> Result<Answer, ApiFailure> {
+    pub async fn try_apply(&self, path: &ObjectPath, object: &Value) -> Result<Answer, ApiFailure> {
         let path = format!("{path}?dryRun=All&fieldManager={FIELD_MANAGER}&force=true");
         self.send(Method::PATCH, &path, Some(("application/apply-patch+yaml", object))).await
     }
 
-    pub(super) async fn get_pod(&self, name: &str) -> Result<Answer, ApiFailure> {
+    pub async fn get_pod(&self, name: &str) -> Result<Answer, ApiFailure> {
         self.send(Method::GET, &self.pod(name), None).await
     }
 
-    pub(super) async fn get(&self, path: &ObjectPath) -> Result<Answer, ApiFailure> {
+    pub async fn get(&self, path: &ObjectPath) -> Result<Answer, ApiFailure> {
         self.send(Method::GET, &path.to_string(), None).await
     }
 
-    pub(super) async fn delete_pod(&self, name: &str, options: &Value) -> Result<Answer, ApiFailure> {
+    pub async fn delete_pod(&self, name: &str, options: &Value) -> Result<Answer, ApiFailure> {
         self.send(Method::DELETE, &self.pod(name), Some(("application/json", options))).await
     }
 
     /// Deletes an object. With `uid`, it is deleted only if it has this unique id.
-    pub(super) async fn delete(&self, path: &ObjectPath, uid: Option<&str>) -> Result<Answer, ApiFailure> {
+    pub async fn delete(&self, path: &ObjectPath, uid: Option<&str>) -> Result<Answer, ApiFailure> {
         let options = delete_options(uid, None);
         self.send(Method::DELETE, &path.to_string(), Some(("application/json", &options))).await
     }
 
     /// The pod of this name. It is `None` if there is none.
-    pub(super) async fn pod_named(&self, name: &str) -> Result<Option<Pod>, ApiFailure> {
+    pub async fn pod_named(&self, name: &str) -> Result<Option<Pod>, ApiFailure> {
         match self.read(&self.pod(name)).await {
             Err(ApiFailure::NotFound { .. }) => Ok(None),
             found => found.map(Some),
@@ -154,11 +154,7 @@ impl Calls {
     }
 
     /// Passes all selected pods to `each`, page by page.
-    pub(super) async fn list_pods(
-        &self,
-        select: &Select,
-        mut each: impl FnMut(Pod),
-    ) -> Result<(), ApiFailure> {
+    pub async fn list_pods(&self, select: &Select, mut each: impl FnMut(Pod)) -> Result<(), ApiFailure> {
         let mut next = String::new();
         loop {
             let path = format!("{}?{}&limit={PAGE}{next}", self.pods(), select.query());
@@ -172,13 +168,13 @@ impl Calls {
     }
 
     /// All pods with these labels in one list, as Spark requests them.
-    pub(super) async fn all_pods(&self, labels: &str) -> Result<Vec<Pod>, ApiFailure> {
+    pub async fn all_pods(&self, labels: &str) -> Result<Vec<Pod>, ApiFailure> {
         let path = format!("{}?labelSelector={}", self.pods(), encoded(labels));
         Ok(self.read::<List<Pod>>(&path).await?.items)
     }
 
     /// The events of the object with this unique id.
-    pub(super) async fn events_of(&self, uid: &str) -> Result<Vec<Event>, ApiFailure> {
+    pub async fn events_of(&self, uid: &str) -> Result<Vec<Event>, ApiFailure> {
         let namespace = encoded(&self.namespace);
         let path = format!(
             "/api/v1/namespaces/{namespace}/events?fieldSelector=involvedObject.uid%3D{}&limit={PAGE}",
@@ -188,12 +184,7 @@ impl Calls {
     }
 
     /// The objects of one kind with these labels, at most `most` of them.
-    pub(super) async fn list(
-        &self,
-        plural: &str,
-        labels: &str,
-        most: usize,
-    ) -> Result<Vec<Value>, ApiFailure> {
+    pub async fn list(&self, plural: &str, labels: &str, most: usize) -> Result<Vec<Value>, ApiFailure> {
         let (namespace, labels) = (encoded(&self.namespace), encoded(labels));
         let path = format!("/api/v1/namespaces/{namespace}/{plural}?labelSelector={labels}&limit={most}");
         let mut list = self.send(Method::GET, &path, None).await?.body;
@@ -205,7 +196,7 @@ impl Calls {
 
     /// The last `lines` lines of a container's log. If they are longer than [`LONGEST_LOG_BYTES`], their end is
     /// missing.
-    pub(super) async fn log(&self, pod: &str, container: &str, lines: usize) -> Result<Log, ApiFailure> {
+    pub async fn log(&self, pod: &str, container: &str, lines: usize) -> Result<Log, ApiFailure> {
         let path = format!(
             "{}/log?container={}&limitBytes={LONGEST_LOG_BYTES}&tailLines={lines}",
             self.pod(pod),
@@ -223,7 +214,7 @@ impl Calls {
     }
 
     /// Requests a token of a service account of the namespace.
-    pub(super) async fn request_token(
+    pub async fn request_token(
         &self,
         account: &str,
         audience: &str,
@@ -240,7 +231,7 @@ impl Calls {
     }
 
     /// The user whom the API server takes this client for. API servers before Kubernetes 1.28 cannot tell it.
-    pub(super) async fn own_name(&self) -> Option<String> {
+    pub async fn own_name(&self) -> Option<String> {
         let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
         let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
         let answer = self.send(Method::POST, path, Some(("application/json", &review))).await.ok()?;
@@ -248,7 +239,7 @@ impl Calls {
     }
 
     /// Whether a service account of the namespace may create pods there. It is `None` if the answer is not certain.
-    pub(super) async fn may_create_pods(&self, account: &str) -> Result<Option<bool>, ApiFailure> {
+    pub async fn may_create_pods(&self, account: &str) -> Result<Option<bool>, ApiFailure> {
         let namespace = &self.namespace;
         let review = json!({
             "apiVersion": "authorization.k8s.io/v1",
@@ -276,11 +267,7 @@ impl Calls {
     }
 
     /// The request of a watch, from a resource version on. Without one, it begins with the current state.
-    pub(super) fn watch_pods(
-        &self,
-        select: &Select,
-        since: Option<&str>,
-    ) -> Result<Request<Vec<u8>>, ApiFailure> {
+    pub fn watch_pods(&self, select: &Select, since: Option<&str>) -> Result<Request<Vec<u8>>, ApiFailure> {
         let since = since.map(|version| format!("&resourceVersion={}", encoded(version))).unwrap_or_default();
         let path = format!(
             "{}?allowWatchBookmarks=true&{}{since}&timeoutSeconds={WATCH_SECONDS}&watch=true",
@@ -377,7 +364,7 @@ fn redirection(location: Option<&HeaderValue>) -> String {
 
 /// The body of a DELETE. Kubernetes deletes in the background what the object owns, as with Spark. With `uid`, the
 /// object is deleted only if it has this unique id.
-pub(super) fn delete_options(uid: Option<&str>, grace_period_seconds: Option<u64>) -> Value {
+pub fn delete_options(uid: Option<&str>, grace_period_seconds: Option<u64>) -> Value {
     let mut options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"});
     if let Some(uid) = uid {
         options["preconditions"] = json!({"uid": uid});
