@@ -3,7 +3,7 @@
 #![no_main]
 
 use bytes::Bytes;
-use cloakroom_core::protocol::multipart::{Boundary, Event, Limits, MultipartError, Parser, boundary_of};
+use cloakroom_kubespark::multipart::{Boundary, Event, Limits, MultipartError, Parser, boundary_of};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use axum::extract::Query;
 use axum::http::Uri;
-use cloakroom_core::protocol::v0::StagedResourcesOwner;
 use cloakroom_core::resource::{
     Owner, OwnerError, OwnerKind, OwnerKinds, is_dns_label, is_label_key, is_label_value,
 };
 use cloakroom_fuzz::assert_readable;
+use cloakroom_kubespark::v0::StagedResourcesOwner;
 use cloakroom_server::http::{Lifetimes, Settings, TrustedProxies, UploadAuth, UploadParameters};
 use libfuzzer_sys::fuzz_target;
 

@@ -4,10 +4,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use cloakroom_spark::{
-    ApiServerProperties, InitContainerProperties, Properties, Role, StagingServerProperties, properties_text,
-    with_fetched_files,
-};
+use cloakroom_kubespark::{ApiServerProperties, InitContainerProperties, Role, StagingServerProperties};
+use cloakroom_spark::{Properties, properties_text, with_fetched_files};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {

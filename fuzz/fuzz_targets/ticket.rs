@@ -4,9 +4,9 @@
 use std::path::{Component, Path};
 
 use cloakroom_core::protocol::recipe::{Recipe, RecipePart};
-use cloakroom_core::protocol::v0::SubmittedResourceIdAndSecret;
 use cloakroom_core::protocol::v1::{Metadata, Ticket};
 use cloakroom_core::resource::{FileName, ResourceId};
+use cloakroom_kubespark::v0::SubmittedResourceIdAndSecret;
 use cloakroom_transfer::fetch::Receipt;
 use libfuzzer_sys::fuzz_target;
 

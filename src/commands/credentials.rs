@@ -4,7 +4,8 @@ use std::path::Path;
 
 use cloakroom_cluster::{ContentSource, Credentials, Given};
 use cloakroom_core::secret_text::SecretText;
-use cloakroom_spark::{ApiServerProperties, SubmissionCredentials, keys};
+use cloakroom_kubespark::ApiServerProperties;
+use cloakroom_spark::{SubmissionCredentials, keys};
 
 /// The credentials in the staging server's properties file.
 pub fn of_server(properties: &ApiServerProperties) -> Credentials {
@@ -57,7 +58,8 @@ fn token(
 mod tests {
     use std::path::PathBuf;
 
-    use cloakroom_spark::{Origin, Properties, SparkConf, StagingServerProperties};
+    use cloakroom_kubespark::StagingServerProperties;
+    use cloakroom_spark::{Origin, Properties, SparkConf};
 
     use super::*;
 

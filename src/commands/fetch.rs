@@ -15,7 +15,8 @@ use super::{UsageError, old_entrypoint, refuse, tell, ticket};
 use crate::cli::FetchArgs;
 
 use cloakroom_core::text::chain;
-use cloakroom_spark::{InitContainerProperties, Properties, keys};
+use cloakroom_kubespark::InitContainerProperties;
+use cloakroom_spark::{Properties, keys};
 use cloakroom_transfer::bundle::UnpackLimits;
 use cloakroom_transfer::client::{HttpClient, Timeouts};
 use cloakroom_transfer::fetch::{

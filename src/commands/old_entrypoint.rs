@@ -8,8 +8,9 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use cloakroom_core::size::format_size;
+use cloakroom_kubespark::Role;
+use cloakroom_spark::Properties;
 use cloakroom_spark::arguments::{CommandLine, Script};
-use cloakroom_spark::{Properties, Role};
 
 /// Under this name the program is not spark-submit, whatever its file is called.
 const OWN_NAME: &str = "cloakroom";

@@ -2,12 +2,10 @@
 
 pub mod admin;
 pub mod digest;
-pub mod multipart;
 pub mod problem;
 pub mod recipe;
 pub mod status;
 pub mod token_line;
-pub mod v0;
 pub mod v1;
 pub mod webhdfs;
 mod wire_name;

@@ -8,7 +8,8 @@ use anyhow::Context as _;
 use crate::cli::KubernetesArgs;
 use crate::commands::{credentials, refuse};
 use cloakroom_cluster::{Access, ApiServer, Given, PropertiesAccess, Proxies, SERVICE_ACCOUNT_FOLDER};
-use cloakroom_spark::{ApiServerProperties, keys};
+use cloakroom_kubespark::ApiServerProperties;
+use cloakroom_spark::keys;
 
 /// The flag, for messages.
 const KUBECONFIG: &str = "--kubeconfig";
@@ -115,7 +116,8 @@ mod tests {
     use std::path::Path;
 
     use clap::Parser;
-    use cloakroom_spark::{Properties, StagingServerProperties};
+    use cloakroom_kubespark::StagingServerProperties;
+    use cloakroom_spark::Properties;
 
     use super::*;
 

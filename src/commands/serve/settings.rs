@@ -18,13 +18,14 @@ use cloakroom_cluster::ApiServer;
 use cloakroom_core::clock::Clock;
 use cloakroom_core::metrics::Metrics;
 use cloakroom_core::time::format_duration;
+use cloakroom_kubespark::StagingServerProperties;
 use cloakroom_server::cleaner::Policy;
 use cloakroom_server::descriptors::Allotment;
 use cloakroom_server::http::{
     Connections, KEEP_ALIVE, LINGER, Lifetimes, PaceLimits, ServerTls, Settings, TokenFile,
 };
 use cloakroom_server::owners::{ClusterOwners, ClusterSettings, NoCluster, Owners};
-use cloakroom_spark::{Properties, StagingServerProperties, keys};
+use cloakroom_spark::{Properties, keys};
 use cloakroom_storage::Limits;
 use cloakroom_storage::stamp::Installation;
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::source::{Token, code_without_tests, names_below, roots, tokens};
 
 /// Crates that are pure, but for the parts that [`OF_OTHERS`] names.
-const PURE: [&str; 2] = ["core", "spark"];
+const PURE: [&str; 3] = ["core", "kubespark", "spark"];
 /// What the plan may name of other rooms, and of those parts of pure crates that read or draw.
 const OF_OTHERS: [(&str, &[&str]); 14] = [
     ("core/clock", &[]),

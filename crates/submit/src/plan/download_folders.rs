@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use cloakroom_spark::{DEFAULT_FILES_DIR, DEFAULT_JARS_DIR, SettingError, SparkConf, keys};
+use cloakroom_kubespark::{DEFAULT_FILES_DIR, DEFAULT_JARS_DIR};
+use cloakroom_spark::{SettingError, SparkConf, keys};
 
 /// Spark's folder in its images.
 const SPARK: &str = "/opt/spark";

@@ -11,7 +11,8 @@ use crate::bundle::RESERVED_PREFIX;
 use crate::client::{AddressError, SecretFileError, ServerAddress, read_secret};
 use cloakroom_core::protocol::digest;
 use cloakroom_core::resource::{InvalidResourceId, ResourceId, ResourceSecret};
-use cloakroom_spark::{InitContainerProperties, RemoteUri, TicketFile, keys};
+use cloakroom_kubespark::{InitContainerProperties, TicketFile};
+use cloakroom_spark::{RemoteUri, keys};
 
 /// The reason why a plan is not usable.
 #[derive(Debug, thiserror::Error)]

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cloakroom_core::retry::Backoff;
-use cloakroom_spark::{InitContainerProperties, Properties};
+use cloakroom_kubespark::InitContainerProperties;
+use cloakroom_spark::Properties;
 use cloakroom_testing::bundles::tgz;
 use cloakroom_testing::scripted::Scripted;
 use cloakroom_transfer::client::{HttpClient, Timeouts};

@@ -9,9 +9,10 @@ use crate::plan::machine::Machine;
 use crate::plan::request::{Answer, Question};
 use cloakroom_core::resource::is_dns_subdomain;
 use cloakroom_core::text::chain;
+use cloakroom_kubespark::trust_store_to_pem;
 use cloakroom_reach::{Named, ServerChoice, ServerPlace, ServerService, Uploader};
 use cloakroom_spark::keys::Key;
-use cloakroom_spark::{DependencyUri, SettingError, SparkConf, keys, trust_store_to_pem};
+use cloakroom_spark::{DependencyUri, SettingError, SparkConf, keys};
 use cloakroom_transfer::client::{
     RetryPolicy, SecretFileError, ServerAddress, TrustedCertificates, UploadToken,
 };

@@ -2,7 +2,8 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cloakroom_spark::{InitContainerProperties, MainResource, Properties};
+use cloakroom_kubespark::InitContainerProperties;
+use cloakroom_spark::{MainResource, Properties};
 use serde_json::{Value, json};
 
 use super::{PlanCase, object};

@@ -6,11 +6,11 @@ use axum::body::Bytes;
 use crate::http::error::ApiError;
 use crate::http::routes::LONGEST_SHOWN;
 use cloakroom_core::client::Client;
-use cloakroom_core::protocol::multipart::{Event, MultipartError, PartHeaders};
 use cloakroom_core::protocol::problem::Code;
-use cloakroom_core::protocol::v0::{OWNER_PART, RESOURCES_PART, StagedResourcesOwner};
 use cloakroom_core::resource::{FileName, Holder};
 use cloakroom_core::text::excerpt;
+use cloakroom_kubespark::multipart::{Event, MultipartError, PartHeaders};
+use cloakroom_kubespark::v0::{OWNER_PART, RESOURCES_PART, StagedResourcesOwner};
 use cloakroom_storage::{NewUpload, Staging, Upload};
 
 /// The most bytes of the owner's part. An owner is a few labels and needs far less.

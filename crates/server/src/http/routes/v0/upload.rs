@@ -19,10 +19,10 @@ use crate::http::routes::receive::Receiver;
 use crate::http::state::{AppState, Settings};
 use crate::owners::Admission;
 use cloakroom_core::metrics::UploadMeasurement;
-use cloakroom_core::protocol::multipart::{Limits, Parser, boundary_of};
 use cloakroom_core::protocol::problem::Code;
-use cloakroom_core::protocol::v0::{StagedResourcesOwner, SubmittedResourceIdAndSecret, UploadForm};
 use cloakroom_core::resource::{Holder, Lifetime, Owner, OwnerKind};
+use cloakroom_kubespark::multipart::{Limits, Parser, boundary_of};
+use cloakroom_kubespark::v0::{StagedResourcesOwner, SubmittedResourceIdAndSecret, UploadForm};
 use cloakroom_storage::Terms;
 
 /// The most bytes of a form besides the bundle: boundaries, headers, the owner.

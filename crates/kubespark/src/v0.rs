@@ -38,7 +38,7 @@ pub struct UploadForm {
 }
 
 fn pod() -> String {
-    crate::resource::POD.to_owned()
+    cloakroom_core::resource::POD.to_owned()
 }
 
 /// The ticket, in the form of v0.

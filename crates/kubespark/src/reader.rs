@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::uri::DependencyUri;
-use super::{Position, Properties, PropertyError};
+use super::{Position, PropertyError};
 use cloakroom_core::text::escaped;
 use cloakroom_core::time::{TimeUnit, parse_duration};
+use cloakroom_spark::Properties;
+use cloakroom_spark::uri::DependencyUri;
 
 /// The reader. At its end it warns about every key that was not read.
 pub(super) struct Reader<'a> {

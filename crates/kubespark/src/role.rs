@@ -2,8 +2,8 @@
 
 use thiserror::Error;
 
-use super::Properties;
-use super::keys::{INIT_CONTAINER_ONLY, SERVER_ONLY};
+use cloakroom_spark::Properties;
+use cloakroom_spark::keys::{INIT_CONTAINER_ONLY, SERVER_ONLY};
 
 /// The command for a properties file that is the only argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,8 +21,8 @@ pub enum RoleError {
     #[error(
         "{file} has neither a staging server's key, such as `{}`, nor an init-container's, such as `{}`, \
          so it is not known what to do; set one of them, or write `cloakroom serve` or `cloakroom fetch`",
-        super::keys::SERVER_PORT,
-        super::keys::SERVER_URI
+        cloakroom_spark::keys::SERVER_PORT,
+        cloakroom_spark::keys::SERVER_URI
     )]
     Neither { file: String },
     /// The file has keys of both commands.
@@ -62,8 +62,8 @@ fn matches(pattern: &str, key: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::keys;
     use super::*;
+    use cloakroom_spark::keys;
 
     fn role(text: &str) -> Result<Role, RoleError> {
         Role::read(&Properties::parse("f.properties", text).unwrap())

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::reader::Reader;
-use super::{Properties, PropertyError, java_store, keys};
+use super::{PropertyError, java_store};
 use cloakroom_core::secret_text::SecretText;
 use cloakroom_core::time::TimeUnit;
+use cloakroom_spark::{Properties, keys};
 
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use thiserror::Error;
 
-use super::Properties;
+use cloakroom_spark::Properties;
 
 /// A position in a properties file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,8 +45,8 @@ pub enum PropertyError {
     #[error(
         "{position}: `{key}` is true, and no key and certificate are given; \
          set `{}` and `{}` to PEM files, or `{key}` to false",
-        super::keys::TLS_KEY_PEM,
-        super::keys::TLS_SERVER_CERT_PEM
+        cloakroom_spark::keys::TLS_KEY_PEM,
+        cloakroom_spark::keys::TLS_SERVER_CERT_PEM
     )]
     TlsWithoutCertificate { position: Position, key: &'static str },
     /// A Java key store or trust store, which must be converted first.

@@ -2,7 +2,7 @@
 
 use super::error::MultipartError;
 use super::parameters::Parameters;
-use crate::text::escaped;
+use cloakroom_core::text::escaped;
 
 /// The longest boundary, in characters (RFC 2046 §5.1.1).
 const LONGEST: usize = 70;
