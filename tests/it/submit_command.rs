@@ -356,17 +356,13 @@ fn what_is_wrong_is_said_once_and_nothing_is_created() {
 }
 
 #[test]
-fn the_page_to_try_and_its_picture_show_a_refusal_as_it_is() {
+fn the_page_to_try_shows_a_refusal_as_it_is() {
     let submitter = Submitter::new();
     let said =
         stderr(&submitter.submit(&["--driver-memory", "lots", "local:///opt/app.py"]).output().unwrap());
     let why = said.lines().nth(1).unwrap();
-    let [page, picture] =
-        ["docs/try.md", "docs/pictures/terminal.svg"].map(|path| std::fs::read_to_string(path).unwrap());
+    let page = std::fs::read_to_string("docs/try.md").unwrap();
     assert!(page.contains(&format!("\n    {why}\n")), "{why}");
-    let lines = picture.lines().filter_map(|line| line.strip_suffix("</text>")?.split_once('>'));
-    let shown: String = lines.map(|(_, text)| text).collect();
-    assert!(shown.ends_with(why), "{why}");
 }
 
 #[test]

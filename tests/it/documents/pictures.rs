@@ -28,11 +28,8 @@ fn the_terminal_shows_blocks_of_the_page_to_try() {
     let blocks = [
         block(PAGE, "Stage and fetch", "$ echo hello"),
         block(PAGE, "Stage and fetch", "$ cloakroom fetch"),
-        block(
-            PAGE,
-            "Submit",
-            "$ cloakroom submit --master k8s://https://APISERVER:6443 --deploy-mode cluster --driver-memory",
-        ),
+        block(PAGE, "Submit", "$ cloakroom submit --deploy-mode cluster"),
+        block(PAGE, "Submit", "$ kubectl exec"),
     ];
     is_made_of("terminal", &terminal(&blocks.join("\n")));
 }
@@ -78,8 +75,11 @@ fn terminal(session: &str) -> String {
         })
         .collect();
     let width = COLUMNS as f64 * LETTER + 32.0;
-    let mut svg =
-        head(width, lines.len() * LINE + 32, "a session on a terminal: stage, fetch, and a refused submit");
+    let mut svg = head(
+        width,
+        lines.len() * LINE + 32,
+        "a session on a terminal: stage, fetch, a submission, and its cleanup",
+    );
     // Writing to a String does not fail.
     let _ = writeln!(svg, "<rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"#24273a\"/>");
     for (number, (color, text)) in lines.iter().enumerate() {

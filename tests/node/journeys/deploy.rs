@@ -2,7 +2,8 @@
 
 use std::sync::OnceLock;
 
-use cloakroom_testing::documentation::{block, blocks};
+use cloakroom_testing::documentation::output::is_shown;
+use cloakroom_testing::documentation::{Shown, block, blocks};
 
 use super::Journey;
 use crate::cluster::{NODE_ADDRESS, cluster};
@@ -75,6 +76,26 @@ fn readme() {
     assert!(listed.contains("Pod/spark-app-selector="), "{listed}");
     let secrets = laptop("kubectl get secrets -n cloakroom -o name").stdout;
     assert_eq!(secrets, "", "the server needs no Secret");
+    submission_to_try();
+}
+
+/// Another submission, as the page to try shows it, and what is left of it.
+fn submission_to_try() {
+    const PAGE: &str = "docs/try.md";
+    let of_cluster = |beginning| {
+        let text = block(PAGE, "Submit", beginning);
+        let shown = blocks(PAGE).into_iter().find(|block| block.text == text).unwrap();
+        shown.commands()
+    };
+    for Shown { command, output } in of_cluster("$ cloakroom submit --deploy-mode cluster") {
+        let ran = laptop(&command);
+        let told = format!("{}{}", ran.stdout, ran.stderr);
+        assert!(is_shown(&output.join("\n"), &told), "{output:#?}\n\nis not\n\n{told}");
+    }
+    let [Shown { command, output }] = &of_cluster("$ kubectl exec")[..] else { panic!("one command") };
+    until("the files are gone", || laptop(command).stdout.contains("orphaned"));
+    let told = laptop(command).stdout;
+    assert!(is_shown(&output.join("\n"), &told), "{output:#?}\n\nis not\n\n{told}");
 }
 
 /// And the deployed server is the one of all later journeys.

@@ -95,6 +95,8 @@ pub const TABLE: &[Row] = &[
     row(TRY, "Fetch again", "error: ", By::Text),
     row(TRY, "List and remove resources", "$ ", By::Reader),
     row(TRY, "Automatic cleanup", "", By::Text),
+    row(TRY, "Submit", "$ cloakroom submit --deploy-mode", By::Test("tests/node/journeys/deploy.rs")),
+    row(TRY, "Submit", "$ kubectl exec", By::Test("tests/node/journeys/deploy.rs")),
     row(
         TRY,
         "Submit",
