@@ -38,7 +38,7 @@ const ROOMS: [(&str, &str); 18] = [
     ("cloakroom::ready", "cloakroom_storage::ready"),
     ("cloakroom::server", "cloakroom_server::http"),
     ("cloakroom::shutdown", "cloakroom_server::shutdown"),
-    ("cloakroom::staging", "cloakroom_storage::staging"),
+    ("cloakroom::staging", "cloakroom_storage::rules"),
     ("cloakroom::store", "cloakroom_adapters::disk"),
     ("cloakroom::submit", "cloakroom_submit"),
 ];
@@ -141,7 +141,7 @@ mod tests {
 
     use super::*;
 
-    /// The files of the crates that log, each by the path of its module, such as `cloakroom_storage::staging::claim`.
+    /// The files of the crates that log, each by the path of its module, such as `cloakroom_storage::rules::claim`.
     fn logging() -> BTreeSet<String> {
         let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates");
         let mut modules = BTreeSet::new();
@@ -191,8 +191,8 @@ mod tests {
     #[test]
     fn a_filter_names_whole_targets() {
         for (filter, expected) in [
-            ("cloakroom::staging=debug", "cloakroom_storage::staging=debug"),
-            (" cloakroom::staging::claim[x]=trace", "cloakroom_storage::staging::claim[x]=trace"),
+            ("cloakroom::staging=debug", "cloakroom_storage::rules=debug"),
+            (" cloakroom::staging::claim[x]=trace", "cloakroom_storage::rules::claim[x]=trace"),
             ("cloakroom::submit", "cloakroom_submit"),
             ("cloakroom::serverless=debug", "cloakroom::serverless=debug"),
             ("other[cloakroom::server]=info", "other[cloakroom::server]=info"),

@@ -3,7 +3,7 @@
 #![no_main]
 
 use bytes::Bytes;
-use cloakroom_kubespark::multipart::{Boundary, Event, Limits, MultipartError, Parser, boundary_of};
+use cloakroom_kubespark::multipart::{BodyEvent, BodyLimits, Boundary, MultipartError, Parser, boundary_of};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
@@ -22,17 +22,17 @@ fuzz_target!(|input: &[u8]| {
     compare(&whole, &plain_reading(boundary.as_str(), body));
 });
 
-type Outcome = (Vec<Event>, Result<(), MultipartError>);
+type Outcome = (Vec<BodyEvent>, Result<(), MultipartError>);
 
 /// The events, with adjacent content joined.
 fn read<'a>(boundary: &Boundary, frames: impl IntoIterator<Item = &'a [u8]>) -> Outcome {
-    let mut parser = Parser::new(boundary, Limits::default());
+    let mut parser = Parser::new(boundary, BodyLimits::default());
     let mut events = Vec::new();
     for frame in frames {
         parser.push(Bytes::copy_from_slice(frame));
         while let Ok(Some(event)) = parser.next() {
             match (events.last_mut(), event) {
-                (Some(Event::Data(before)), Event::Data(data)) => {
+                (Some(BodyEvent::Data(before)), BodyEvent::Data(data)) => {
                     assert!(!data.is_empty());
                     *before = [before.as_ref(), data.as_ref()].concat().into();
                 }
@@ -102,13 +102,13 @@ fn compare((events, end): &Outcome, plain: &Option<Vec<Vec<u8>>>) {
     }
 }
 
-fn contents(events: &[Event]) -> Vec<Vec<u8>> {
+fn contents(events: &[BodyEvent]) -> Vec<Vec<u8>> {
     let mut parts: Vec<Vec<u8>> = Vec::new();
     for event in events {
         match event {
-            Event::PartBegin(_) => parts.push(Vec::new()),
-            Event::Data(data) => parts.last_mut().expect("content has a part").extend_from_slice(data),
-            Event::PartEnd | Event::Done => {}
+            BodyEvent::PartBegin(_) => parts.push(Vec::new()),
+            BodyEvent::Data(data) => parts.last_mut().expect("content has a part").extend_from_slice(data),
+            BodyEvent::PartEnd | BodyEvent::Done => {}
         }
     }
     parts

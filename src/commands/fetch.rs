@@ -20,7 +20,7 @@ use cloakroom_spark::{Properties, keys};
 use cloakroom_transfer::bundle::UnpackLimits;
 use cloakroom_transfer::client::{HttpClient, Timeouts};
 use cloakroom_transfer::fetch::{
-    self, DriverProperties, FetchError, FetchObserver, FetchOptions, FetchPlan, PlanError, SourceReport,
+    self, DriverProperties, FetchError, FetchObserver, FetchOptions, FetchPlan, FetchPlanError, SourceReport,
 };
 
 /// 128 plus the number of SIGTERM, as shells report it.
@@ -202,11 +202,11 @@ fn plan_of_flags(args: &FetchArgs) -> anyhow::Result<FetchPlan> {
 }
 
 /// Separates bad arguments (exit code 2) from errors in the files that they name (exit code 1).
-fn sorted(error: PlanError) -> anyhow::Error {
+fn sorted(error: FetchPlanError) -> anyhow::Error {
     match error {
-        PlanError::Server { setting: "--server", .. } | PlanError::NoServer { .. } | PlanError::Id { .. } => {
-            UsageError::from_error(&error).into()
-        }
+        FetchPlanError::Server { setting: "--server", .. }
+        | FetchPlanError::NoServer { .. }
+        | FetchPlanError::Id { .. } => UsageError::from_error(&error).into(),
         error => error.into(),
     }
 }

@@ -22,7 +22,7 @@ use anyhow::Context as _;
 use crate::cli::submit_help;
 use crate::commands::screen::Screen;
 use crate::commands::tell;
-use connect::Chosen;
+use connect::ChosenApiServer;
 use hand_over::Successor;
 use invocation::Invocation;
 
@@ -94,7 +94,7 @@ fn settings(line: &CommandLine, submitter: &Submitter) -> anyhow::Result<Setting
 async fn submit(
     line: &CommandLine,
     settings: Settings,
-    chosen: Option<Chosen>,
+    chosen: Option<ChosenApiServer>,
     submitter: &Submitter,
 ) -> anyhow::Result<ExitCode> {
     let is_dry_run = line.has(Switch::DryRun);

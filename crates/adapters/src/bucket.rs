@@ -39,8 +39,8 @@ use location::Kind;
 pub use location::{Location, LocationError};
 pub use pool::Pool;
 pub use probe::ProbeError;
-use settings::Settings;
-pub use settings::{Addressing, BucketOptions, SettingError, Variables};
+use settings::BucketSettings;
+pub use settings::{Addressing, BucketOptions, BucketSettingError, Variables};
 
 /// Memory for the copies of the ledger, beside that for transfers: two parts are on their way.
 const OWN_MEMORY_BYTES: u64 = 16 << 20;
@@ -58,8 +58,8 @@ impl BucketStore {
         pool: Pool,
         largest: u64,
         metrics: &Metrics,
-    ) -> Result<Self, SettingError> {
-        let settings = Settings { location: &location, options, variables, metrics };
+    ) -> Result<Self, BucketSettingError> {
+        let settings = BucketSettings { location: &location, options, variables, metrics };
         settings.check_flags()?;
         let Connected { api, backend, url, deletions } = match location.kind() {
             Kind::S3 => s3::connect(&settings),

@@ -33,15 +33,15 @@ use sqlx::{ConnectOptions, Row as _};
 use crate::place::Place;
 use cloakroom_core::resource::{BlobKey, Resource, ResourceId, SecretHash, State, UploadHandle};
 use cloakroom_storage::ledger::{
-    Abandoned, Chosen, Completion, Deletion, Fact, Facts, Finish, Forgotten, Ledger, LedgerError, Mirror,
-    Observation, Page, PendingResource, Rowless, Totals,
+    Abandoned, Chosen, Completion, Deletion, Fact, Finish, Forgotten, Ledger, LedgerError, LedgerFacts,
+    Mirror, Observation, Page, PendingResource, Rowless, Totals,
 };
 use cloakroom_storage::log::{Appender, Progress};
 use error::failed;
 pub use file::SqliteFile;
-use logged::Log;
+use logged::TaskLog;
 use opening::{not_migrated, not_opened, options, readers, watch};
-use operation::Operation;
+use operation::LedgerOperation;
 use writer::{Feed, Writer};
 
 /// How long a connection waits for the lock of another one. Only one connection writes, so the wait is for checkpoints,
@@ -92,7 +92,7 @@ impl SqliteLedger {
             Changes::OnDisk => None,
             Changes::Logged(appender) => {
                 progress = Some(Arc::clone(appender.progress()));
-                Some(Log::begin(appender, &mut connection).await.map_err(failed)?)
+                Some(TaskLog::begin(appender, &mut connection).await.map_err(failed)?)
             }
             Changes::Refused => {
                 writer::execute(&mut connection, "PRAGMA query_only = ON").await.map_err(failed)?;
@@ -108,7 +108,7 @@ impl SqliteLedger {
     }
 
     /// Runs one change, and returns once it is committed.
-    async fn change<O: Operation>(&self, operation: O) -> Result<O::Outcome, LedgerError> {
+    async fn change<O: LedgerOperation>(&self, operation: O) -> Result<O::Outcome, LedgerError> {
         self.writer.run(operation).await
     }
 }
@@ -215,7 +215,7 @@ impl Ledger for SqliteLedger {
         self.change(totals::Count).await
     }
 
-    async fn facts(&self) -> Result<Facts, LedgerError> {
+    async fn facts(&self) -> Result<LedgerFacts, LedgerError> {
         facts::facts(&self.readers).await.map_err(failed)
     }
 

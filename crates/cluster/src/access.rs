@@ -14,7 +14,7 @@ use kube::Config;
 use super::address::Address;
 use super::connect_error::ConnectError;
 use super::files::Files;
-use super::identity::{self, ClientCertificate, Identity};
+use super::identity::{self, ClientCertificate, ClientIdentity};
 use super::plugin::Plugin;
 use cloakroom_core::reload::Seen;
 use cloakroom_outbound::proxies::{Proxies, Proxy};
@@ -121,11 +121,11 @@ impl Reading {
     fn new(
         address: &Address,
         roots: Option<Vec<Vec<u8>>>,
-        identity: Identity,
+        identity: ClientIdentity,
         proxy: Option<Proxy>,
         files: Files,
     ) -> Result<Self, ConnectError> {
-        let Identity { auth, certificate, plugin, secret } = identity;
+        let ClientIdentity { auth, certificate, plugin, secret } = identity;
         let is_confidential = address.is_https() || address.is_loopback() && proxy.is_none();
         if let Some(setting) = secret.filter(|_| !is_confidential) {
             return Err(ConnectError::SecretInClear { setting, address: address.to_string() });
@@ -149,7 +149,8 @@ fn service_account(url: &str, folder: &Path) -> Result<Reading, ConnectError> {
     if !token_file.exists() {
         return Err(ConnectError::NoServiceAccount { path: token_file });
     }
-    let mut identity = Identity { secret: Some(SERVICE_ACCOUNT.to_owned()), ..Identity::default() };
+    let mut identity =
+        ClientIdentity { secret: Some(SERVICE_ACCOUNT.to_owned()), ..ClientIdentity::default() };
     identity.auth.token = Some(files.token(&token_file, SERVICE_ACCOUNT)?.into());
     let roots = identity::roots(&files.read(&folder.join("ca.crt"), SERVICE_ACCOUNT)?)?;
     Reading::new(&address, Some(roots), identity, None, files)

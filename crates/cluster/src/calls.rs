@@ -60,7 +60,7 @@ impl Answer {
 }
 
 /// The log of a container.
-pub struct Log {
+pub struct ContainerLog {
     pub text: String,
     /// Whether the end is missing, because the log is longer than [`LONGEST_LOG_BYTES`].
     pub is_cut: bool,
@@ -196,7 +196,7 @@ impl Calls {
 
     /// The last `lines` lines of a container's log. If they are longer than [`LONGEST_LOG_BYTES`], their end is
     /// missing.
-    pub async fn log(&self, pod: &str, container: &str, lines: usize) -> Result<Log, ApiFailure> {
+    pub async fn log(&self, pod: &str, container: &str, lines: usize) -> Result<ContainerLog, ApiFailure> {
         let path = format!(
             "{}/log?container={}&limitBytes={LONGEST_LOG_BYTES}&tailLines={lines}",
             self.pod(pod),
@@ -210,7 +210,7 @@ impl Calls {
             return Err(ApiFailure::Unreadable { why: "it is no log".to_owned() });
         }
         let is_cut = bytes.len() >= LONGEST_LOG_BYTES;
-        Ok(Log { text: String::from_utf8_lossy(&bytes).into_owned(), is_cut })
+        Ok(ContainerLog { text: String::from_utf8_lossy(&bytes).into_owned(), is_cut })
     }
 
     /// Requests a token of a service account of the namespace.

@@ -18,7 +18,7 @@ use super::access::{Access, Reading};
 use super::api_server::Timeouts;
 use super::connect_error::ConnectError;
 use super::failure::{ApiFailure, Detour};
-use super::identity::Identity;
+use super::identity::ClientIdentity;
 use super::service_proxy::{self, Unanswered};
 use super::throttled::with_retry_after;
 use super::transport::{Streams, Target};
@@ -265,7 +265,11 @@ async fn read_again(
 
 impl Built {
     /// Builds a client for what was read. What a plugin gave takes the place of the kubeconfig's.
-    fn new(reading: &Reading, issued: Option<Identity>, timeouts: Timeouts) -> Result<Self, ConnectError> {
+    fn new(
+        reading: &Reading,
+        issued: Option<ClientIdentity>,
+        timeouts: Timeouts,
+    ) -> Result<Self, ConnectError> {
         let mut config = reading.config.clone();
         let (token, certificate) =
             issued.map_or((None, None), |issued| (issued.auth.token, issued.certificate));

@@ -13,7 +13,7 @@ use super::plugin::Plugin;
 
 /// The credentials that a client shows to the API server.
 #[derive(Default)]
-pub(super) struct Identity {
+pub(super) struct ClientIdentity {
     /// The token, or user name and password, and who is impersonated.
     pub(super) auth: AuthInfo,
     pub(super) certificate: Option<ClientCertificate>,

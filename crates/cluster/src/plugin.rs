@@ -15,8 +15,8 @@ use tokio::process::Command;
 
 use super::connect_error::ConnectError;
 use super::files::{self, Content};
-use super::identity::{ClientCertificate, Identity};
-use super::program::{self, Ended, RunError};
+use super::identity::{ClientCertificate, ClientIdentity};
+use super::program::{self, Ended, ProgramError};
 use cloakroom_core::text::one_line;
 
 /// The longest text of a plugin in a message, in characters.
@@ -34,7 +34,7 @@ pub(super) struct Plugin {
 
 /// The credential that a plugin gave, until it expires.
 pub(super) struct Issued {
-    pub(super) identity: Identity,
+    pub(super) identity: ClientIdentity,
     pub(super) expires_at: Option<Timestamp>,
 }
 
@@ -81,10 +81,12 @@ impl Plugin {
     /// Runs the plugin, at most for the time `limit`. If the caller stops waiting, the plugin is ended.
     pub(super) async fn run(&self, limit: Duration) -> Result<Issued, ConnectError> {
         let ended = program::run(&mut self.started(), limit).await.map_err(|error| match error {
-            RunError::Start(error) if error.kind() == ErrorKind::NotFound => {
+            ProgramError::Start(error) if error.kind() == ErrorKind::NotFound => {
                 self.failed(self.not_installed())
             }
-            error @ (RunError::TooLong(_) | RunError::TooMuch) => self.failed(format!("{error}: {BY_HAND}")),
+            error @ (ProgramError::TooLong(_) | ProgramError::TooMuch) => {
+                self.failed(format!("{error}: {BY_HAND}"))
+            }
             error => self.failed(error.to_string()),
         })?;
         if !ended.status.success() {
@@ -120,7 +122,7 @@ impl Plugin {
             bytes: text.into_bytes(),
         };
         let given = |text: Option<String>| text.filter(|text| !text.is_empty());
-        let mut identity = Identity::default();
+        let mut identity = ClientIdentity::default();
         if let Some(token) = given(status.token) {
             identity.auth.token = Some(files::token(&content("token", token))?.into());
         }

@@ -27,7 +27,7 @@ pub(super) struct Ended {
 
 /// The reason why a program did not end by itself. The text is the end of a sentence that begins with the program.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum RunError {
+pub(super) enum ProgramError {
     #[error("cannot be started: {0}")]
     Start(io::Error),
     #[error("cannot be read: {0}")]
@@ -39,9 +39,9 @@ pub(super) enum RunError {
 }
 
 /// Runs a program, without input, at most for the time `limit`. If the caller stops waiting, it is ended.
-pub(super) async fn run(command: &mut Command, limit: Duration) -> Result<Ended, RunError> {
-    let mut running = Running::start(command).map_err(RunError::Start)?;
-    timeout(limit, running.end()).await.unwrap_or(Err(RunError::TooLong(limit)))
+pub(super) async fn run(command: &mut Command, limit: Duration) -> Result<Ended, ProgramError> {
+    let mut running = Running::start(command).map_err(ProgramError::Start)?;
+    timeout(limit, running.end()).await.unwrap_or(Err(ProgramError::TooLong(limit)))
 }
 
 /// A started program. It ends when this is dropped.
@@ -62,7 +62,7 @@ impl Running {
         Ok(Self { child: command.spawn()?, has_group })
     }
 
-    async fn end(&mut self) -> Result<Ended, RunError> {
+    async fn end(&mut self) -> Result<Ended, ProgramError> {
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
         let pipes = (self.child.stdout.take(), self.child.stderr.take());
         let status = {
@@ -92,8 +92,8 @@ impl Drop for Running {
     }
 }
 
-async fn read(pipe: Option<impl AsyncRead + Unpin>, into: &mut Vec<u8>) -> Result<(), RunError> {
+async fn read(pipe: Option<impl AsyncRead + Unpin>, into: &mut Vec<u8>) -> Result<(), ProgramError> {
     let Some(pipe) = pipe else { return Ok(()) };
     let length = pipe.take(MOST_PRINTED + 1).read_to_end(into).await?;
-    if length as u64 > MOST_PRINTED { Err(RunError::TooMuch) } else { Ok(()) }
+    if length as u64 > MOST_PRINTED { Err(ProgramError::TooMuch) } else { Ok(()) }
 }

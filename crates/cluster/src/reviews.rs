@@ -18,10 +18,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
 
-use self::accepted::Purpose;
+use self::accepted::TokenPurpose;
 use self::cache::{Cache, Key, key};
-use self::turns::Turns;
-use self::unknown::Unknown;
+use self::turns::UserTurns;
+use self::unknown::UnknownTokens;
 use super::{ApiFailure, ApiServer};
 use cloakroom_core::clock::Clock;
 use cloakroom_core::host::Host;
@@ -52,8 +52,8 @@ pub struct Reviews {
     refused: Mutex<Cache<()>>,
     permissions: Mutex<Cache<bool>>,
     slots: Semaphore,
-    unknown: Unknown,
-    turns: Turns,
+    unknown: UnknownTokens,
+    turns: UserTurns,
 }
 
 /// Why a caller is not let in.
@@ -84,8 +84,8 @@ impl Reviews {
             refused: Mutex::default(),
             permissions: Mutex::default(),
             slots: Semaphore::new(AT_ONCE),
-            unknown: Unknown::default(),
-            turns: Turns::default(),
+            unknown: UnknownTokens::default(),
+            turns: UserTurns::default(),
         }
     }
 
@@ -190,7 +190,7 @@ impl Reviews {
     ) -> Result<Option<User>, ApiFailure> {
         let purpose = self.accepted.purpose(token);
         // Without an audience, the API server takes its own.
-        let audience = (purpose == Purpose::Uploads).then(|| self.accepted.audience.clone());
+        let audience = (purpose == TokenPurpose::Uploads).then(|| self.accepted.audience.clone());
         let spec =
             TokenReviewSpec { token: Some(token.to_owned()), audiences: audience.clone().map(|it| vec![it]) };
         let review = TokenReview { spec, ..TokenReview::default() };

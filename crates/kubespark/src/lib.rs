@@ -16,6 +16,6 @@ pub mod v0;
 
 pub use init_properties::{DEFAULT_FILES_DIR, DEFAULT_JARS_DIR, InitContainerProperties, TicketFile};
 pub use java_store::trust_store_to_pem;
-pub use property_error::{Position, PropertyError};
+pub use property_error::{FilePosition, PropertyError};
 pub use role::{Role, RoleError};
 pub use server_properties::{ApiServerProperties, StagingServerProperties, TlsFiles};

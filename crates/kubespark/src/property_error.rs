@@ -8,19 +8,19 @@ use cloakroom_spark::Properties;
 
 /// A position in a properties file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Position {
+pub struct FilePosition {
     file: String,
     line: Option<usize>,
 }
 
-impl Position {
+impl FilePosition {
     /// The position where a key is set. If it is not set, the place is the file without a line.
     pub fn find(properties: &Properties, key: &str) -> Self {
         Self { file: properties.file().to_owned(), line: properties.line_of(key) }
     }
 }
 
-impl fmt::Display for Position {
+impl fmt::Display for FilePosition {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
             Some(line) => write!(formatter, "{}, line {line}", self.file),
@@ -34,13 +34,13 @@ impl fmt::Display for Position {
 pub enum PropertyError {
     /// A value that its key cannot have.
     #[error("{position}: `{key}`: {reason}")]
-    Value { position: Position, key: &'static str, reason: String },
+    Value { position: FilePosition, key: &'static str, reason: String },
     /// Two keys are set, and only one of them may be.
     #[error("{position}: `{key}` excludes `{other}`, which is set as well; remove one of them")]
-    Exclusive { position: Position, key: &'static str, other: &'static str },
+    Exclusive { position: FilePosition, key: &'static str, other: &'static str },
     /// A key is set without another one that it needs.
     #[error("{position}: `{key}` is set without `{missing}`; set both or neither")]
-    Incomplete { position: Position, key: &'static str, missing: &'static str },
+    Incomplete { position: FilePosition, key: &'static str, missing: &'static str },
     /// TLS is on, but there is no key and no certificate.
     #[error(
         "{position}: `{key}` is true, and no key and certificate are given; \
@@ -48,11 +48,11 @@ pub enum PropertyError {
         cloakroom_spark::keys::TLS_KEY_PEM,
         cloakroom_spark::keys::TLS_SERVER_CERT_PEM
     )]
-    TlsWithoutCertificate { position: Position, key: &'static str },
+    TlsWithoutCertificate { position: FilePosition, key: &'static str },
     /// A Java key store or trust store, which must be converted first.
     #[error(
         "{position}: `{key}` is a Java store, and only PEM files are read here; convert it with\n{commands}\n\
          then {next}, and remove `{key}`"
     )]
-    JavaStore { position: Position, key: &'static str, commands: String, next: String },
+    JavaStore { position: FilePosition, key: &'static str, commands: String, next: String },
 }

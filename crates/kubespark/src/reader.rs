@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{Position, PropertyError};
+use super::{FilePosition, PropertyError};
 use cloakroom_core::text::escaped;
 use cloakroom_core::time::{TimeUnit, parse_duration};
 use cloakroom_spark::Properties;
@@ -130,8 +130,8 @@ impl<'a> Reader<'a> {
         self.properties.get(key).is_some_and(|value| !value.is_empty())
     }
 
-    pub(super) fn position(&self, key: &str) -> Position {
-        Position::find(self.properties, key)
+    pub(super) fn position(&self, key: &str) -> FilePosition {
+        FilePosition::find(self.properties, key)
     }
 
     pub(super) fn invalid(&self, key: &'static str, reason: String) -> PropertyError {

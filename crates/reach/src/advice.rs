@@ -7,7 +7,7 @@ use cloakroom_transfer::client::{Failure, TlsFailure};
 
 /// How the user has set the staging server's place and certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Named {
+pub struct NamedBy {
     address: Given,
     is_service: bool,
     trust: Given,
@@ -36,7 +36,7 @@ impl From<&Origin> for Given {
     }
 }
 
-impl Named {
+impl NamedBy {
     /// `trust` has given the certificate. If nobody has, advice names the same way as for the address.
     pub fn new(choice: &ServerChoice, trust: Option<&Origin>) -> Self {
         let address = choice.naming().map_or(Given::Default, |(_, said)| Given::from(&said.origin));
@@ -86,7 +86,7 @@ impl Named {
 }
 
 /// Advice as the end of a sentence. It is `None` if the server itself has said what to do.
-pub fn advice(failure: &Failure, named: Named) -> Option<String> {
+pub fn advice(failure: &Failure, named: NamedBy) -> Option<String> {
     let address = named.address();
     if named.is_service && matches!(failure, Failure::Foreign { .. } | Failure::Redirected { .. }) {
         return Some(format!("check that the Service is that of a staging server ({address})"));
@@ -117,7 +117,7 @@ pub fn advice(failure: &Failure, named: Named) -> Option<String> {
 }
 
 /// The same advice with a semicolon before it, or an empty text.
-pub fn and_advice(failure: &Failure, named: Named) -> String {
+pub fn and_advice(failure: &Failure, named: NamedBy) -> String {
     advice(failure, named).map(|advice| format!("; {advice}")).unwrap_or_default()
 }
 
@@ -126,9 +126,9 @@ mod tests {
     use super::*;
     use crate::Said;
 
-    fn named(origin: Origin, trust: Option<&Origin>) -> Named {
+    fn named(origin: Origin, trust: Option<&Origin>) -> NamedBy {
         let address = Some(Said { value: "https://h".to_owned(), origin });
-        Named::new(&ServerChoice { address, ..ServerChoice::default() }, trust)
+        NamedBy::new(&ServerChoice { address, ..ServerChoice::default() }, trust)
     }
 
     #[test]

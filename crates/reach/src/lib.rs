@@ -13,9 +13,9 @@ mod tokens;
 mod uploader;
 mod way;
 
-pub use advice::{Named, advice, and_advice};
+pub use advice::{NamedBy, advice, and_advice};
 pub use choice::{BadChoice, Said, ServerChoice};
 pub use place::{ServerPlace, ServerService};
 pub use tokens::RequestedTokens;
-pub use uploader::Uploader;
+pub use uploader::UploadAccount;
 pub use way::{Reached, unusable};

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 use async_trait::async_trait;
 use tokio::sync::Mutex;
 
-use super::uploader::Uploader;
+use super::uploader::UploadAccount;
 use cloakroom_cluster::calls::Calls;
 use cloakroom_cluster::{ApiFailure, ApiServer};
 use cloakroom_core::protocol::LONGEST_CLAIMED_USER;
@@ -26,7 +26,7 @@ pub struct RequestedTokens {
     http: HttpClient,
     address: ServerAddress,
     calls: Calls,
-    uploader: Uploader,
+    uploader: UploadAccount,
     state: Mutex<TokenState>,
 }
 
@@ -64,7 +64,7 @@ impl RequestedTokens {
     pub fn new(
         api_server: &ApiServer,
         namespace: &str,
-        uploader: Uploader,
+        uploader: UploadAccount,
         http: HttpClient,
         address: ServerAddress,
     ) -> Self {
@@ -92,7 +92,7 @@ impl RequestedTokens {
     }
 
     async fn request(&self, state: &mut TokenState) -> Result<Credential, Failure> {
-        let Uploader { account, audience, .. } = &self.uploader;
+        let UploadAccount { account, audience, .. } = &self.uploader;
         let mut life = Life::begin(LIFETIME);
         let answer = self.calls.request_token(account, audience, LIFETIME).await;
         let answer = answer.map_err(|failure| self.explained(&failure, state.credential.is_some()))?;
@@ -118,7 +118,7 @@ impl RequestedTokens {
     fn explained(&self, failure: &ApiFailure, had_one: bool) -> Failure {
         let (account, namespace) = (&self.uploader.account, self.calls.namespace());
         // manifests/submitter is about this account alone.
-        let is_shipped = account == Uploader::ACCOUNT;
+        let is_shipped = account == UploadAccount::ACCOUNT;
         let account = format!("the service account {account} in the namespace {namespace}");
         let otherwise = format!(
             "or give a token by --token-file, in a submission by `{}`",
@@ -199,7 +199,7 @@ impl UploadTokens for RequestedTokens {
 
     async fn about_refused(&self) -> Option<String> {
         self.state.lock().await.credential.as_ref()?;
-        let Uploader { account, audience, .. } = &self.uploader;
+        let UploadAccount { account, audience, .. } = &self.uploader;
         Some(format!(
             "the token was requested from the API server, of the service account {account} for the audience {audience}, which \
              names the server's namespace: if the server is in another one, name that by --server-namespace, in a \

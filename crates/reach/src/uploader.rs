@@ -5,7 +5,7 @@ use cloakroom_core::protocol::{WireName, upload_audience};
 
 /// The service account whose tokens are requested, and what they are good for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Uploader {
+pub struct UploadAccount {
     /// The name of the account, in the namespace of the owner.
     pub account: String,
     /// The audience. It comes from the place of the server, and never from the server: a server could name another one.
@@ -14,7 +14,7 @@ pub struct Uploader {
     pub is_wanted: bool,
 }
 
-impl Uploader {
+impl UploadAccount {
     /// The account that `manifests/submitter` makes.
     pub const ACCOUNT: &str = "cloakroom-uploader";
 

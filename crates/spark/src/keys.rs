@@ -76,13 +76,13 @@ pub struct Key<T: 'static> {
 
 /// The keys of one table, in the table's order.
 #[derive(Debug)]
-pub struct Table {
+pub struct KeyTable {
     pub title: &'static str,
     pub entries: &'static [&'static Entry],
 }
 
 /// Every table, in the order of the documentation.
-pub static TABLES: [&Table; 11] = [
+pub static TABLES: [&KeyTable; 11] = [
     &application::TABLE,
     &driver::TABLE,
     &volumes::TABLE,
@@ -103,8 +103,8 @@ macro_rules! keys {
             $(#[doc = $meaning])+
             pub const $name: $crate::keys::Key<$type> = $key.meaning(concat!($($meaning),+));
         )+
-        pub(super) static TABLE: $crate::keys::Table =
-            $crate::keys::Table { title: $title, entries: &[$(&$name.entry),+] };
+        pub(super) static TABLE: $crate::keys::KeyTable =
+            $crate::keys::KeyTable { title: $title, entries: &[$(&$name.entry),+] };
     };
 }
 use keys;

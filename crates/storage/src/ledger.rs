@@ -18,7 +18,7 @@ use cloakroom_core::resource::{
     SecretHash, State, UploadHandle,
 };
 
-pub use facts::{Fact, Facts, Restored};
+pub use facts::{Fact, LedgerFacts, Restored};
 pub use mirror::{Change, Mirror, Totals};
 pub use stray::{Rowless, Stray};
 pub use watched::WatchScope;
@@ -161,7 +161,7 @@ pub trait Ledger: Send + Sync {
     async fn totals(&self) -> Result<Totals, LedgerError>;
 
     /// What the ledger remembers beside its rows.
-    async fn facts(&self) -> Result<Facts, LedgerError>;
+    async fn facts(&self) -> Result<LedgerFacts, LedgerError>;
 
     /// Changes one of them.
     async fn write(&self, fact: Fact) -> Result<(), LedgerError>;

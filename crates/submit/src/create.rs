@@ -21,7 +21,7 @@ use cloakroom_cluster::{ApiFailure, ApiServer};
 use cloakroom_core::text::in_one_line;
 
 pub(super) use companions::{Companions, try_companions};
-pub use error::{Cause, CreateError, Leftover, Undo};
+pub use error::{CreateCause, CreateError, Leftover, Undo};
 pub(super) use existing::{Existing, existing};
 
 /// The class that logs these lines in Spark.
@@ -57,7 +57,7 @@ pub(super) async fn dry_run(
     tokio::select! {
         tried = tried(server, submission, log, stop) => tried,
         // A dry run creates nothing, so its answer need not be waited for.
-        () = stop.cancelled() => Err(CreateError { cause: Cause::Stopped, undo: Undo::Nothing }),
+        () = stop.cancelled() => Err(CreateError { cause: CreateCause::Stopped, undo: Undo::Nothing }),
     }
 }
 
@@ -91,7 +91,7 @@ async fn tried(
         return Ok(());
     }
     let cause = if stop.is_cancelled() {
-        Cause::Stopped
+        CreateCause::Stopped
     } else if matches!(failure, ApiFailure::Refused { code: 409, .. }) {
         // A pod of that name is one reason for a conflict. A quota that changes at the same time is another one.
         let found = retried(patience, || calls.get_pod(&submission.pod_name)).await;
@@ -128,7 +128,7 @@ pub(super) async fn make(
         Err(cause) => {
             let undo = undo::undo(&creation.calls, submission, &creation.made).await;
             // Once `stop` is cancelled, retries end with the last failure. That failure is not the cause then.
-            let cause = if stop.is_cancelled() { Cause::Stopped } else { cause };
+            let cause = if stop.is_cancelled() { CreateCause::Stopped } else { cause };
             Err(CreateError { cause, undo })
         }
     }
@@ -143,7 +143,7 @@ struct Creation<'a> {
 }
 
 impl Creation<'_> {
-    async fn run(&mut self) -> Result<Created, Cause> {
+    async fn run(&mut self) -> Result<Created, CreateCause> {
         let submission = self.submission;
         for object in &submission.before_pod {
             self.apply_before(object).await?;
@@ -160,20 +160,20 @@ impl Creation<'_> {
 
     /// Runs to the end, also after `stop`: a call that is under way is waited for. Otherwise it would not be known
     /// whether the call has created its object.
-    async fn run_or_say_stopping(&mut self) -> Result<Created, Cause> {
+    async fn run_or_say_stopping(&mut self) -> Result<Created, CreateCause> {
         let (stop, log) = (self.stop, self.log);
         log.saying_stopping(UnderWay::Objects, stop, self.run()).await
     }
 
-    fn go_on(&self) -> Result<(), Cause> {
-        if self.stop.is_cancelled() { Err(Cause::Stopped) } else { Ok(()) }
+    fn go_on(&self) -> Result<(), CreateCause> {
+        if self.stop.is_cancelled() { Err(CreateCause::Stopped) } else { Ok(()) }
     }
 
     fn patience(&self) -> Patience<'_> {
         Patience { stop: self.stop, after_timeouts: true }
     }
 
-    async fn apply_before(&mut self, object: &Value) -> Result<(), Cause> {
+    async fn apply_before(&mut self, object: &Value) -> Result<(), CreateCause> {
         self.go_on()?;
         let path = ObjectPath::new(object, &self.submission.namespace)?;
         let touched = self.made.before.len();
@@ -183,7 +183,7 @@ impl Creation<'_> {
         answer.map(drop).map_err(|failure| explain::object(&self.calls, &path, failure))
     }
 
-    async fn apply_owned(&mut self, object: &Value, owner: &Created) -> Result<(), Cause> {
+    async fn apply_owned(&mut self, object: &Value, owner: &Created) -> Result<(), CreateCause> {
         self.go_on()?;
         let path = ObjectPath::new(object, &self.submission.namespace)?;
         let mut with_owner = object.clone();
@@ -215,7 +215,7 @@ impl Creation<'_> {
 
     /// Creates the pod. An attempt without an answer may have created it, and then the next attempt gets a 409. The
     /// label of the existing pod then says whether it is ours.
-    async fn create_pod(&mut self) -> Result<Created, Cause> {
+    async fn create_pod(&mut self) -> Result<Created, CreateCause> {
         let call = || self.calls.create_pod(&self.submission.pod);
         let (answer, was_ambiguous) = retried_with_doubt(self.patience(), call).await;
         match answer {
@@ -232,7 +232,7 @@ impl Creation<'_> {
     }
 
     /// Looks at the pod of our name after an unclear failure, and decides whether it is ours.
-    async fn recognise(&mut self, failure: ApiFailure, was_ambiguous: bool) -> Result<Created, Cause> {
+    async fn recognise(&mut self, failure: ApiFailure, was_ambiguous: bool) -> Result<Created, CreateCause> {
         // This look is not interrupted by `stop`: a pod that is not found now cannot be deleted later.
         let unhurried = CancellationToken::new();
         let patience = Patience { stop: &unhurried, after_timeouts: true };
@@ -275,8 +275,8 @@ fn created(answer: Answer) -> Created {
     Created { uid: answer.uid().to_owned(), pod: answer.body }
 }
 
-fn exists(submission: &Submission, pod: Option<&Answer>) -> Cause {
-    Cause::Exists {
+fn exists(submission: &Submission, pod: Option<&Answer>) -> CreateCause {
+    CreateCause::Exists {
         pod: submission.pod_name.clone(),
         namespace: submission.namespace.clone(),
         whose: match pod.map(|pod| application_of(&pod.body)) {

@@ -2,7 +2,7 @@
 
 /// The container that an exit code comes from. Advice names the settings of its role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum ContainerRole {
     Driver,
     Executor,
     /// An init-container. Spark's codes and settings mean nothing there.
@@ -11,7 +11,7 @@ pub(super) enum Role {
     Sidecar,
 }
 
-impl Role {
+impl ContainerRole {
     /// The role's name in Spark's settings.
     fn in_spark(self) -> Option<&'static str> {
         match self {
@@ -39,7 +39,7 @@ const STATUS_UNKNOWN: &str = "ContainerStatusUnknown";
 
 /// The code with its meaning: `code N (…)`. It never has `exit code: N`, because Airflow takes such a line for the
 /// driver's.
-pub(super) fn in_words(code: i32, reason: Option<&str>, role: Role) -> String {
+pub(super) fn in_words(code: i32, reason: Option<&str>, role: ContainerRole) -> String {
     let words = role.in_spark().and_then(|role| of_spark(code, reason, role));
     let words = words.or_else(|| of_any(code, reason).map(str::to_owned)).unwrap_or_else(|| match code {
         // Shells report a signal as 128 plus its number.
@@ -142,23 +142,23 @@ mod tests {
             (42, None, "code 42 (the application's own)"),
             (-1, None, "code -1 (the application's own)"),
         ] {
-            let words = in_words(code, reason, Role::Driver);
+            let words = in_words(code, reason, ContainerRole::Driver);
             assert!(words.starts_with(expected), "{words}");
         }
-        assert!(in_words(52, None, Role::Executor).contains("spark.executor.memory"));
+        assert!(in_words(52, None, ContainerRole::Executor).contains("spark.executor.memory"));
     }
 
     #[test]
     fn codes_of_containers_that_are_not_sparks_are_not_explained_as_sparks() {
         for (code, reason, role, expected) in [
-            (3, None, Role::InitContainer, "code 3 (the init-container's own)"),
-            (3, None, Role::Sidecar, "code 3 (the container's own)"),
-            (52, Some("Error"), Role::InitContainer, "code 52 (the init-container's own)"),
-            (1, Some("Error"), Role::InitContainer, "code 1 (a failure; its log says more)"),
+            (3, None, ContainerRole::InitContainer, "code 3 (the init-container's own)"),
+            (3, None, ContainerRole::Sidecar, "code 3 (the container's own)"),
+            (52, Some("Error"), ContainerRole::InitContainer, "code 52 (the init-container's own)"),
+            (1, Some("Error"), ContainerRole::InitContainer, "code 1 (a failure; its log says more)"),
             (
                 137,
                 Some("OOMKilled"),
-                Role::Sidecar,
+                ContainerRole::Sidecar,
                 "code 137 (killed: the container went over its memory limit; OOMKilled)",
             ),
         ] {
@@ -171,7 +171,7 @@ mod tests {
         for (code, reason) in
             (-1..=256).flat_map(|code| [(code, "Error"), (code, "OOMKilled"), (code, STATUS_UNKNOWN)])
         {
-            let words = in_words(code, Some(reason), Role::Driver);
+            let words = in_words(code, Some(reason), ContainerRole::Driver);
             assert!(!words.contains("at "), "{words}");
         }
     }
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn no_message_looks_like_the_exit_code_line_that_airflow_reads() {
         for code in -1..=256 {
-            let words = in_words(code, Some("Error"), Role::Executor);
+            let words = in_words(code, Some("Error"), ContainerRole::Executor);
             assert!(!words.to_lowercase().contains("exit code"), "{words}");
         }
     }

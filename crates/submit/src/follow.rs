@@ -19,8 +19,8 @@ use self::driver::Driver;
 use self::driver_log::DriverLog;
 use self::events::Events;
 use self::executors::{Executor, Executors, Finding};
-use self::reason::Reason;
-use self::watch::{Seen, Watching};
+use self::reason::FailureReason;
+use self::watch::{PodChange, Watching};
 use super::create::Created;
 use super::events::Log;
 use super::log::Level;
@@ -147,17 +147,17 @@ impl Following<'_> {
         }
     }
 
-    fn driver(&mut self, seen: Seen<Pod>) -> Result<Option<Outcome>, FollowError> {
+    fn driver(&mut self, seen: PodChange<Pod>) -> Result<Option<Outcome>, FollowError> {
         let outcome = match seen {
-            Seen::All(pods) => self.driver.look(pods.into_iter().next()),
-            Seen::Changed(pod) => self.driver.change(pod),
-            Seen::Deleted(pod) => self.driver.delete(pod),
-            Seen::Away(why) => self.say(Level::Warn, &away(&why)),
-            Seen::Back => self.say(Level::Info, "The API server answers again"),
-            Seen::Polling(why) => {
+            PodChange::All(pods) => self.driver.look(pods.into_iter().next()),
+            PodChange::Changed(pod) => self.driver.change(pod),
+            PodChange::Deleted(pod) => self.driver.delete(pod),
+            PodChange::Away(why) => self.say(Level::Warn, &away(&why)),
+            PodChange::Back => self.say(Level::Info, "The API server answers again"),
+            PodChange::Polling(why) => {
                 self.say(Level::Info, &format!("The driver pod cannot be watched, and is polled: {why}"))
             }
-            Seen::Refused(failure) => {
+            PodChange::Refused(failure) => {
                 let Submission { pod_name, namespace, .. } = self.submission;
                 return Err(FollowError { pod: pod_name.clone(), namespace: namespace.clone(), failure });
             }
@@ -183,7 +183,7 @@ impl Following<'_> {
         if let Some(lines) = log.as_ref().and_then(DriverLog::last_lines) {
             self.say(Level::Error, &format!("The last lines of its log:{lines}"));
         }
-        if let Some(reason) = Reason::find(log.as_ref().map(DriverLog::text), *exit_code, namespace) {
+        if let Some(reason) = FailureReason::find(log.as_ref().map(DriverLog::text), *exit_code, namespace) {
             self.say(Level::Error, &reason.to_string());
         }
     }
@@ -194,19 +194,19 @@ impl Following<'_> {
         Watching::start(self.calls.clone(), Select::Labels(labels), every, self.intervals)
     }
 
-    fn executor(&mut self, seen: Seen<Executor>) {
+    fn executor(&mut self, seen: PodChange<Executor>) {
         let now = self.began.elapsed();
         let missing_for = self.submission.follow.missing_pod_detect_delta;
         let findings = match seen {
-            Seen::All(executors) => self.executors.look(executors, now, missing_for),
-            Seen::Changed(executor) => self.executors.change(executor, now),
-            Seen::Deleted(executor) => self.executors.delete(&executor),
-            Seen::Refused(failure) => {
+            PodChange::All(executors) => self.executors.look(executors, now, missing_for),
+            PodChange::Changed(executor) => self.executors.change(executor, now),
+            PodChange::Deleted(executor) => self.executors.delete(&executor),
+            PodChange::Refused(failure) => {
                 let text = format!("Executor pods cannot be followed: {}", said(&failure));
                 vec![Finding { level: Level::Info, text }]
             }
             // The driver's watch reports these already.
-            Seen::Away(_) | Seen::Back | Seen::Polling(_) => Vec::new(),
+            PodChange::Away(_) | PodChange::Back | PodChange::Polling(_) => Vec::new(),
         };
         for Finding { level, text } in findings {
             self.log.say(level, LOGGER, &text);

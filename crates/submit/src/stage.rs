@@ -16,7 +16,7 @@ use super::submission::Submission;
 use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_core::resource::Owner;
 use cloakroom_core::time::SparkDuration;
-use cloakroom_reach::{Named, ServerPlace, Uploader};
+use cloakroom_reach::{NamedBy, ServerPlace, UploadAccount};
 use cloakroom_transfer::bundle::PackPlan;
 use cloakroom_transfer::client::{RetryPolicy, TrustedCertificates, UploadToken};
 
@@ -59,11 +59,11 @@ pub struct StagePlan {
     /// Whether a bundle may have parts of an earlier one.
     pub may_reuse: bool,
     /// Where the user has named the server.
-    pub named: Named,
+    pub named: NamedBy,
     /// The upload token, if one is given.
     pub token: Option<UploadToken>,
     /// The account whose tokens are requested if the server wants them; `None` beside a token.
-    pub uploader: Option<Uploader>,
+    pub uploader: Option<UploadAccount>,
     /// Certificates to trust in addition to the system's.
     pub trusted: TrustedCertificates,
     pub jars: Option<Arc<PackPlan>>,

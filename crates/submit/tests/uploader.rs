@@ -1,7 +1,7 @@
 //! Tokens for uploads, as they are requested, kept and replaced.
 
 use cloakroom_cluster::Timeouts;
-use cloakroom_reach::{RequestedTokens, Uploader};
+use cloakroom_reach::{RequestedTokens, UploadAccount};
 use cloakroom_testing::api_server::{Call, FakeApiServer, Verb};
 use cloakroom_testing::cluster::{Account, Cluster as _};
 use cloakroom_testing::scripted::{Answer, Scripted};
@@ -27,14 +27,14 @@ async fn server_with(upload_auth: &str) -> Scripted {
 fn tokens(api_server: &FakeApiServer, address: &str) -> RequestedTokens {
     let http = HttpClient::trusting(&TrustedCertificates::default(), HttpTimeouts::default()).unwrap();
     let submitter = Submitter::with(api_server, &api_server.token(Account::Admin), Timeouts::default());
-    let uploader = Uploader::to_server_in("cloakroom", None);
+    let uploader = UploadAccount::to_server_in("cloakroom", None);
     let address = ServerAddress::parse(address).unwrap();
     RequestedTokens::new(&submitter.server, NAMESPACE, uploader, http, address)
 }
 
 fn start() -> FakeApiServer {
     let api_server = FakeApiServer::start();
-    api_server.add_service_account(NAMESPACE, Uploader::ACCOUNT);
+    api_server.add_service_account(NAMESPACE, UploadAccount::ACCOUNT);
     api_server
 }
 

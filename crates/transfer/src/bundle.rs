@@ -22,10 +22,10 @@ mod round_trip;
 
 pub use folder::Folder;
 pub use names::unique_names;
-pub use pack::{Output, pack, pack_in_segments};
+pub use pack::{BundleOutput, pack, pack_in_segments};
 pub use place::{PlaceError, check_place, place};
 pub use plan::{PackError, PackPlan, PlannedFile, Renamed};
 pub use policy::{NameFault, RESERVED_PREFIX, check_file_name};
 pub use segments::{Segment, Segments};
-pub use sources::{Disk, Source, Sources, Stamp};
+pub use sources::{Disk, FileStamp, Source, Sources};
 pub use unpack::{UnpackError, UnpackLimits, UnpackedFile, unpack};

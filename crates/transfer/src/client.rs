@@ -20,7 +20,7 @@ pub use address::{AddressError, ServerAddress, is_loopback, shown};
 pub use admin::{AdminClient, AdminError, Selection};
 pub use answer::Answer;
 pub use cloakroom_outbound::tls::TlsFailure;
-pub use download::{Download, Representation, Resume};
+pub use download::{DownloadAnswer, Representation, Resume};
 pub use failure::Failure;
 pub use http::{HttpClient, SetupError, Timeouts};
 pub use retry::{Bound, GivenUp, RetryNotice, RetryPolicy, Told, Tried};

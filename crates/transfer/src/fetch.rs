@@ -21,7 +21,7 @@ mod ticket;
 pub use driver_properties::{DriverProperties, DriverPropertiesError};
 pub use error::FetchError;
 pub use observer::{FetchObserver, SourceReport};
-pub use plan::{FetchPlan, PlanError, Source, resource_id_of_ticket};
+pub use plan::{FetchPlan, FetchPlanError, Source, resource_id_of_ticket};
 pub use receipt::Receipt;
 pub use run::{FetchOptions, run};
 pub use termination::{TERMINATION_LOG, write_termination_log};

@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::copies::{Copier, beside};
-use super::store::Bucket;
+use super::store::ConfiguredBucket;
 use cloakroom_adapters::Place;
 use cloakroom_adapters::bucket::BucketStore;
 use cloakroom_adapters::sqlite::{Changes, SqliteFile, SqliteLedger};
@@ -84,7 +84,7 @@ pub enum InBucket {
 
 /// Waits until no other server writes, and makes the ledger at `path` from the bucket.
 pub async fn start(
-    bucket: &Bucket,
+    bucket: &ConfiguredBucket,
     succession: Succession,
     (place, path): (&Place, &Path),
     metrics: &Metrics,

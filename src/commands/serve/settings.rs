@@ -9,7 +9,7 @@ use super::access::{admin_tokens, upload_auth, webhdfs};
 use super::cluster::{self, Pod};
 use super::in_bucket::Succession;
 use super::limits;
-use super::store::{self, Bucket};
+use super::store::{self, ConfiguredBucket};
 use crate::cli::ServeArgs;
 use crate::commands::old_entrypoint::read;
 use crate::commands::{local, refuse};
@@ -49,7 +49,7 @@ pub struct ServeSettings {
     pub admin_tokens: Option<TokenFile>,
     pub data_dir: PathBuf,
     /// Where the bundles are; `None` for the data directory.
-    pub bucket: Option<Bucket>,
+    pub bucket: Option<ConfiguredBucket>,
     pub adopt_store: Option<Installation>,
     /// How it takes over from another server at the same bucket.
     pub succession: Succession,

@@ -10,7 +10,7 @@ use super::cluster::Pod;
 use super::in_bucket::{self, InBucket};
 use super::settings::ServeSettings;
 use super::sockets::Addresses;
-use super::store::Bucket;
+use super::store::ConfiguredBucket;
 use crate::commands::local::{self, TokenOfThisRun};
 use cloakroom_adapters::Place;
 use cloakroom_adapters::bucket::ProbeError;
@@ -111,7 +111,7 @@ pub async fn start(
 
 /// Makes the ledger from what is in the bucket, in a file of the data directory.
 async fn from_bucket(
-    bucket: &Bucket,
+    bucket: &ConfiguredBucket,
     settings: &ServeSettings,
     directory: &DataDirectory,
     metrics: &Metrics,

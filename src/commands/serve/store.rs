@@ -14,7 +14,7 @@ use cloakroom_core::size::format_size;
 use cloakroom_transfer::client::TrustedCertificates;
 
 /// A bucket of the configuration. No request was made yet.
-pub struct Bucket {
+pub struct ConfiguredBucket {
     pub location: Location,
     pub store: Arc<BucketStore>,
     pub memory_bytes: u64,
@@ -27,7 +27,7 @@ pub fn resolve(
     largest: u64,
     warnings: &mut Vec<String>,
     metrics: &Metrics,
-) -> anyhow::Result<Option<Bucket>> {
+) -> anyhow::Result<Option<ConfiguredBucket>> {
     let Some(url) = &args.store else { return Ok(None) };
     let location = Location::parse(url.expose());
     let location = location.map_err(|error| UsageError::new(format!("--store is no location: {error}")))?;
@@ -65,5 +65,5 @@ pub fn resolve(
             "{location} is spoken to without TLS (--store-allow-http): all on the way can read the bundles"
         ));
     }
-    Ok(Some(Bucket { location, store, memory_bytes }))
+    Ok(Some(ConfiguredBucket { location, store, memory_bytes }))
 }

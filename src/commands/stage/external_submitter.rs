@@ -19,7 +19,7 @@ use super::staged_before;
 use super::templates::Templates;
 use crate::cli::{StageArgs, SubmitterChoice};
 use crate::commands::screen::Screen;
-use crate::commands::submit::connect::{self, Wanted};
+use crate::commands::submit::connect::{self, WantedApiServer};
 use crate::commands::submit::{signals::Signals, sources};
 use crate::commands::{stdout, tell};
 
@@ -56,7 +56,7 @@ pub async fn run(args: &StageArgs, choice: SubmitterChoice) -> anyhow::Result<Ex
     // Even a dry run needs the cluster if that is the way to the server.
     let needs_cluster = !is_dry_run || !request.conf.contains(&keys::SERVER_URI);
     let api_server = if needs_cluster {
-        Some(connect::connect(Wanted::read(&request.conf)?, &submitter).await?)
+        Some(connect::connect(WantedApiServer::read(&request.conf)?, &submitter).await?)
     } else {
         None
     };

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 
-use cloakroom_reach::{RequestedTokens, ServerService, Uploader};
+use cloakroom_reach::{RequestedTokens, ServerService, UploadAccount};
 use cloakroom_spark::arguments::master::normal_form;
 use cloakroom_transfer::client::{HttpClient, RetryNotice, RetryPolicy};
 
 use super::Reached;
 use crate::cli::StageArgs;
-use crate::commands::submit::connect::{self, Wanted};
+use crate::commands::submit::connect::{self, WantedApiServer};
 use crate::commands::submit::sources;
 use crate::commands::{UsageError, tell};
 
@@ -23,7 +23,7 @@ pub(super) async fn reach(
     let (context, master) = (&args.service.context, &args.service.master);
     let master = master.as_deref().map(normal_form).transpose();
     let master = master.map_err(|problem| UsageError::new(format!("--master: {problem}")))?;
-    let wanted = Wanted { master, context: context.clone(), ..Wanted::default() };
+    let wanted = WantedApiServer { master, context: context.clone(), ..WantedApiServer::default() };
     let submitter = sources::submitter()?;
     if wanted.master.is_none() && sources::kubeconfig(&submitter).is_none() {
         bail!(
@@ -47,8 +47,10 @@ pub(super) async fn reach(
     if let Some(warning) = &reached.warning {
         tell(&format!("warning: {warning}"));
     }
-    let uploader =
-        Uploader::to_server_in(&reached.service.namespace, args.service.upload_service_account.as_deref());
+    let uploader = UploadAccount::to_server_in(
+        &reached.service.namespace,
+        args.service.upload_service_account.as_deref(),
+    );
     let namespace = args.namespace.as_deref().unwrap_or_default();
     let internal_url = Some(for_pods.to_string());
     let (http, address) = (reached.http, reached.address);

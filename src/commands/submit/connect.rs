@@ -28,7 +28,7 @@ const CHOSEN: Origin = Origin::Derived;
 
 /// The API server that a command asks for, and how.
 #[derive(Default)]
-pub struct Wanted {
+pub struct WantedApiServer {
     /// With `k8s://`; `None` leaves it to the kubeconfig.
     pub master: Option<String>,
     /// A context of the kubeconfig; `None` is the current one.
@@ -38,7 +38,7 @@ pub struct Wanted {
     pub timeouts: [Option<Duration>; 2],
 }
 
-impl Wanted {
+impl WantedApiServer {
     /// What the settings of a submission say.
     pub fn read(conf: &SparkConf) -> anyhow::Result<Self> {
         let given = conf.get(&keys::MASTER).filter(|_| conf.origin(&keys::MASTER) != Some(&CHOSEN));
@@ -55,7 +55,7 @@ impl Wanted {
 }
 
 /// Reads and checks everything that calls to the API server need, and waits for a credential plugin. It sends nothing.
-pub async fn connect(wanted: Wanted, submitter: &Submitter) -> anyhow::Result<ApiServer> {
+pub async fn connect(wanted: WantedApiServer, submitter: &Submitter) -> anyhow::Result<ApiServer> {
     let fabric8 = Fabric8::read(submitter)?;
     fabric8.warning.iter().for_each(|warning| super::warn(warning));
     let Some(master) = &wanted.master else { return by_kubeconfig(wanted, submitter).await };
@@ -91,7 +91,7 @@ struct WantedContext {
 
 impl WantedContext {
     /// `None` if there is no kubeconfig. Refuses settings that say who asks, because they name no API server.
-    fn read(wanted: &Wanted, submitter: &Submitter) -> anyhow::Result<Option<Self>> {
+    fn read(wanted: &WantedApiServer, submitter: &Submitter) -> anyhow::Result<Option<Self>> {
         let fabric8 = Fabric8::read(submitter)?;
         let of_spark = wanted.credentials.identify();
         let of_spark = of_spark.then(|| format!("{}*", keys::OF_SUBMISSION_CREDENTIALS));
@@ -109,7 +109,7 @@ impl WantedContext {
 }
 
 /// Connects as the kubeconfig says, for commands without a master.
-async fn by_kubeconfig(wanted: Wanted, submitter: &Submitter) -> anyhow::Result<ApiServer> {
+async fn by_kubeconfig(wanted: WantedApiServer, submitter: &Submitter) -> anyhow::Result<ApiServer> {
     let Some(WantedContext { paths, name, setting }) = WantedContext::read(&wanted, submitter)? else {
         bail!("no API server is known: give --master, or a kubeconfig (KUBECONFIG, ~/.kube/config)")
     };
@@ -118,9 +118,9 @@ async fn by_kubeconfig(wanted: Wanted, submitter: &Submitter) -> anyhow::Result<
 }
 
 /// The API server that was chosen in place of a master, and the namespace if it was chosen too, for people.
-pub struct Chosen(KubeconfigContext);
+pub struct ChosenApiServer(KubeconfigContext);
 
-impl fmt::Display for Chosen {
+impl fmt::Display for ChosenApiServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let KubeconfigContext { name, address, namespace } = &self.0;
         write!(f, "{address} of the context “{name}”")?;
@@ -131,14 +131,14 @@ impl fmt::Display for Chosen {
 /// Makes the API server of the kubeconfig's context the master if none is given, and its namespace that of the application
 /// if none is given either. It changes nothing without a kubeconfig or without a current context: then the missing master is
 /// refused.
-pub fn choose_master(conf: &mut SparkConf, submitter: &Submitter) -> anyhow::Result<Option<Chosen>> {
+pub fn choose_master(conf: &mut SparkConf, submitter: &Submitter) -> anyhow::Result<Option<ChosenApiServer>> {
     if conf.contains(&keys::MASTER) || conf.contains(&keys::REMOTE) {
         return Ok(None);
     }
     let mut filled_in = conf.clone();
     filled_in.fill_in(submitter.surroundings())?;
     let Some(WantedContext { paths, name, setting }) =
-        WantedContext::read(&Wanted::read(&filled_in)?, submitter)?
+        WantedContext::read(&WantedApiServer::read(&filled_in)?, submitter)?
     else {
         return Ok(None);
     };
@@ -150,7 +150,7 @@ pub fn choose_master(conf: &mut SparkConf, submitter: &Submitter) -> anyhow::Res
         if let Some(namespace) = &context.namespace {
             conf.set(&keys::NAMESPACE, namespace.clone(), CHOSEN);
         }
-        Chosen(context)
+        ChosenApiServer(context)
     }))
 }
 

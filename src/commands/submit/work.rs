@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use jiff::Timestamp;
 
-use super::connect::Wanted;
+use super::connect::WantedApiServer;
 use super::signals::Signals;
 use super::{connect, dry_run, progress, tell};
 use crate::commands::screen::Screen;
@@ -30,7 +30,7 @@ pub async fn submit(
     screen: &Screen,
     is_dry_run: bool,
 ) -> anyhow::Result<ExitCode> {
-    let server = connect::connect(Wanted::read(&arguments.conf)?, submitter).await?;
+    let server = connect::connect(WantedApiServer::read(&arguments.conf)?, submitter).await?;
     let signals = Signals::watch(screen)?;
     let log = progress::log(screen);
     let asking = if is_dry_run { Asking::Preview } else { Asking::Allowed { attempts: None } };
@@ -112,6 +112,11 @@ impl Job {
         conf.fill_in(submitter.surroundings())?;
         let namespace = conf.get(&keys::NAMESPACE).unwrap_or(DEFAULT_NAMESPACE);
         let id = SubmissionId::parse(submission, namespace)?;
-        Ok(Self { server: connect::connect(Wanted::read(&conf)?, submitter).await?, master, id, conf })
+        Ok(Self {
+            server: connect::connect(WantedApiServer::read(&conf)?, submitter).await?,
+            master,
+            id,
+            conf,
+        })
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use cloakroom_spark::keys::{Entry, TABLES, Table};
+use cloakroom_spark::keys::{Entry, KeyTable, TABLES};
 
 use super::repository;
 
@@ -33,7 +33,7 @@ fn tables() -> String {
     of_submit.map(|table| format!("\n{}", text(table))).collect::<String>() + "\n"
 }
 
-fn text(table: &Table) -> String {
+fn text(table: &KeyTable) -> String {
     let mut text =
         format!("## {}\n\n| key | value | default | what it does |\n|---|---|---|---|\n", table.title);
     for entry in table.entries {

@@ -15,7 +15,10 @@ const OF_OTHERS: [(&str, &[&str]); 14] = [
     ("core/reload", &[]),
     ("core/resource/id", &[]),
     ("core/resource/secret", &[]),
-    ("reach", &["Named", "ServerChoice", "ServerPlace", "ServerService", "Uploader", "advice", "and_advice"]),
+    (
+        "reach",
+        &["NamedBy", "ServerChoice", "ServerPlace", "ServerService", "UploadAccount", "advice", "and_advice"],
+    ),
     ("spark/arguments", &["check_amounts"]),
     ("spark/jar", &[]),
     (

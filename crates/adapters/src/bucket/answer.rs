@@ -66,7 +66,7 @@ const NO_KERBEROS: &str = "the cluster wants Kerberos, which cloakroom does not 
 
 /// An answer that is an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Refusal {
+pub(super) struct StoreRefusal {
     status: StatusCode,
     /// The store's own name for the error.
     code: Option<String>,
@@ -80,7 +80,7 @@ pub(super) struct Refusal {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Reason {
     /// The answer is an error.
-    Refused(Refusal),
+    Refused(StoreRefusal),
     /// There is no connection, so nothing was asked; the text says why.
     Unreached(String),
     /// There is no answer, or only a part of it; the text says why.
@@ -93,7 +93,7 @@ pub(super) enum Reason {
 
 /// A reason, and who is to blame for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Trouble {
+pub(super) struct CallTrouble {
     /// The host that gives out credentials, if the trouble is there and not at the store.
     pub host: Option<String>,
     pub reason: Reason,
@@ -101,13 +101,13 @@ pub(super) struct Trouble {
 
 /// A call that failed.
 #[derive(Debug)]
-pub(super) struct Failure {
+pub(super) struct CallFailure {
     action: &'static str,
     on: String,
-    trouble: Box<Trouble>,
+    trouble: Box<CallTrouble>,
 }
 
-impl Refusal {
+impl StoreRefusal {
     /// Reads the answer. Only words are taken from its body.
     pub fn read(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Self {
         let text = String::from_utf8_lossy(body);
@@ -237,7 +237,7 @@ fn word(text: &str) -> Option<String> {
     ((1..=64).contains(&text.len()) && text.bytes().all(is_word)).then(|| text.to_owned())
 }
 
-impl Display for Refusal {
+impl Display for StoreRefusal {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         if let Some(message) = &self.message {
             let code = self.code.as_deref().unwrap_or_else(|| self.status.as_str());
@@ -251,7 +251,7 @@ impl Display for Refusal {
     }
 }
 
-impl Display for Trouble {
+impl Display for CallTrouble {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let who = match &self.host {
             Some(host) => {
@@ -269,28 +269,28 @@ impl Display for Trouble {
     }
 }
 
-impl StdError for Trouble {}
+impl StdError for CallTrouble {}
 
-impl From<Trouble> for object_store::Error {
-    fn from(trouble: Trouble) -> Self {
+impl From<CallTrouble> for object_store::Error {
+    fn from(trouble: CallTrouble) -> Self {
         Self::Generic { store: "store", source: trouble.into() }
     }
 }
 
-impl Failure {
+impl CallFailure {
     /// `error` of the call that was to do `action` on `on`.
     pub fn new(action: &'static str, on: impl Display, error: &object_store::Error) -> Self {
-        Self { action, on: on.to_string(), trouble: Box::new(Trouble::of(error)) }
+        Self { action, on: on.to_string(), trouble: Box::new(CallTrouble::of(error)) }
     }
 
     /// There is no answer, or only a part of it: the store `why`.
     pub fn no_answer(action: &'static str, on: impl Display, why: &str) -> Self {
-        Self { action, on: on.to_string(), trouble: Box::new(Trouble::no_answer(why)) }
+        Self { action, on: on.to_string(), trouble: Box::new(CallTrouble::no_answer(why)) }
     }
 
     /// The time for the call is over, and there is no answer.
     pub fn late(action: &'static str, on: impl Display) -> Self {
-        let trouble = Trouble { host: None, reason: Reason::Late };
+        let trouble = CallTrouble { host: None, reason: Reason::Late };
         Self { action, on: on.to_string(), trouble: Box::new(trouble) }
     }
 
@@ -300,7 +300,7 @@ impl Failure {
         self
     }
 
-    fn refusal(&self) -> Option<&Refusal> {
+    fn refusal(&self) -> Option<&StoreRefusal> {
         self.trouble.refusal()
     }
 
@@ -363,13 +363,13 @@ impl Failure {
 
     /// Whether the condition of the call does not hold.
     pub fn is_conflict(&self) -> bool {
-        self.is_absent_object() || self.refusal().is_some_and(Refusal::is_of_a_condition)
+        self.is_absent_object() || self.refusal().is_some_and(StoreRefusal::is_of_a_condition)
     }
 }
 
-impl Trouble {
+impl CallTrouble {
     /// The store answered an error.
-    pub fn refused(refusal: Refusal) -> Self {
+    pub fn refused(refusal: StoreRefusal) -> Self {
         Self { host: None, reason: Reason::Refused(refusal) }
     }
 
@@ -383,7 +383,7 @@ impl Trouble {
         Self { host: None, reason: Reason::Unclear }
     }
 
-    fn refusal(&self) -> Option<&Refusal> {
+    fn refusal(&self) -> Option<&StoreRefusal> {
         match self {
             Self { host: None, reason: Reason::Refused(refusal) } => Some(refusal),
             _ => None,
@@ -441,18 +441,18 @@ impl Trouble {
     }
 }
 
-impl Display for Failure {
+impl Display for CallFailure {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "cannot {} {}: {}", self.action, self.on, self.trouble)
     }
 }
 
-impl StdError for Failure {}
+impl StdError for CallFailure {}
 
 /// The kind decides what the rest of the server does about it.
-impl From<Failure> for StoreError {
-    fn from(failure: Failure) -> Self {
-        match failure.refusal().map_or(StoreOutcome::Unavailable, Refusal::outcome) {
+impl From<CallFailure> for StoreError {
+    fn from(failure: CallFailure) -> Self {
+        match failure.refusal().map_or(StoreOutcome::Unavailable, StoreRefusal::outcome) {
             StoreOutcome::Throttled => Self::Throttled(failure.into()),
             StoreOutcome::Full => Self::Full { what: "the store has no room", source: failure.into() },
             StoreOutcome::Denied => Self::Denied(failure.into()),
@@ -475,7 +475,7 @@ mod tests {
             (r#"{"error":{"message":"SECRET"}}"#, "403"),
             ("SECRET", "403"),
         ] {
-            let refusal = Refusal::read(StatusCode::FORBIDDEN, &HeaderMap::new(), body.as_bytes());
+            let refusal = StoreRefusal::read(StatusCode::FORBIDDEN, &HeaderMap::new(), body.as_bytes());
             assert_eq!(refusal.to_string(), expected);
         }
     }

@@ -14,7 +14,7 @@ use reqwest::Url;
 
 use super::api::Objects;
 use super::calls::{Connected, Deletions};
-use super::settings::{Rules, SettingError, Settings, no_retries};
+use super::settings::{BucketSettingError, BucketSettings, Rules, no_retries};
 
 const KEY: &str = "AZURE_STORAGE_KEY";
 
@@ -61,7 +61,7 @@ const BY_IDENTITY: Rules<AzureConfigKey> = Rules {
 };
 
 /// Sets up a container. No request is made yet.
-pub(super) fn connect(settings: &Settings<'_>) -> Result<Connected, SettingError> {
+pub(super) fn connect(settings: &BucketSettings<'_>) -> Result<Connected, BucketSettingError> {
     let (key, sas) = (settings.set(KEY), settings.set(SAS));
     let rules = if key.is_some() {
         BY_KEY
@@ -72,7 +72,7 @@ pub(super) fn connect(settings: &Settings<'_>) -> Result<Connected, SettingError
     };
     settings.check_credentials(&rules)?;
     if key.is_some_and(|key| AzureAccessKey::try_new(&key).is_err()) {
-        return Err(SettingError::Text { variable: KEY });
+        return Err(BucketSettingError::Text { variable: KEY });
     }
     let account = account(settings)?;
     // An emulator has the account in the path.
@@ -95,22 +95,24 @@ pub(super) fn connect(settings: &Settings<'_>) -> Result<Connected, SettingError
         // That of a pod in AKS ends with a slash, to which the library would add another.
         builder = builder.with_config(key, if is_host { value.trim_end_matches('/') } else { &value });
     }
-    let unusable =
-        |_| if sas.is_some() { SettingError::Text { variable: SAS } } else { SettingError::Client };
+    let unusable = |_| {
+        if sas.is_some() { BucketSettingError::Text { variable: SAS } } else { BucketSettingError::Client }
+    };
     let api = Arc::new(builder.build().map_err(unusable)?);
-    let client = settings.connector(&url)?.connect(&settings.client()).map_err(|_| SettingError::Client)?;
-    let container = Url::parse(&url).map_err(|_| SettingError::Client)?;
+    let client =
+        settings.connector(&url)?.connect(&settings.client()).map_err(|_| BucketSettingError::Client)?;
+    let container = Url::parse(&url).map_err(|_| BucketSettingError::Client)?;
     let deletions = OneByOne { api: Arc::clone(&api), client, container, account };
     Ok(Connected::to_objects(api, url, Some(Box::new(deletions))))
 }
 
 /// The storage account.
-fn account(settings: &Settings<'_>) -> Result<String, SettingError> {
+fn account(settings: &BucketSettings<'_>) -> Result<String, BucketSettingError> {
     let given = settings.given(("--store-account", &settings.options.account), &["AZURE_STORAGE_ACCOUNT"]);
-    let (setting, name) = given.ok_or(SettingError::NoAccount)?;
+    let (setting, name) = given.ok_or(BucketSettingError::NoAccount)?;
     let is_name = (3..=24).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
-    if is_name { Ok(name) } else { Err(SettingError::Account { setting }) }
+    if is_name { Ok(name) } else { Err(BucketSettingError::Account { setting }) }
 }
 
 #[async_trait]

@@ -14,7 +14,7 @@ use cloakroom_storage::store::{BlobFacts, StoreError};
 use object_store::path::Path;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::answer::Failure;
+use super::answer::CallFailure;
 use super::api::{Api, Objects};
 use super::conditions::Form;
 use super::hdfs::Hdfs;
@@ -161,18 +161,18 @@ impl Bucket {
     }
 
     /// The failure to do `action` on the object at `path`.
-    pub fn failure(&self, action: &'static str, path: &Path, error: &object_store::Error) -> Failure {
-        Failure::new(action, self.location.shown(path), error)
+    pub fn failure(&self, action: &'static str, path: &Path, error: &object_store::Error) -> CallFailure {
+        CallFailure::new(action, self.location.shown(path), error)
     }
 
     /// There is no answer, or only a part of it, when `action` was to be done on the object at `path`.
-    pub fn no_answer(&self, action: &'static str, path: &Path, why: &str) -> Failure {
-        Failure::no_answer(action, self.location.shown(path), why)
+    pub fn no_answer(&self, action: &'static str, path: &Path, why: &str) -> CallFailure {
+        CallFailure::no_answer(action, self.location.shown(path), why)
     }
 
     /// The time for `action` on the object at `path` is over, and there is no answer.
-    pub fn late(&self, action: &'static str, path: &Path) -> Failure {
-        Failure::late(action, self.location.shown(path))
+    pub fn late(&self, action: &'static str, path: &Path) -> CallFailure {
+        CallFailure::late(action, self.location.shown(path))
     }
 
     /// Removes what an upload to `path` has left that was not committed.
@@ -210,7 +210,7 @@ impl Bucket {
         path: &Path,
         patience: Duration,
         call: impl Future<Output = object_store::Result<T>>,
-    ) -> Result<T, Failure> {
+    ) -> Result<T, CallFailure> {
         let authenticated = async {
             let authenticated = self.api.authenticate().await;
             authenticated.map_err(|error| self.failure(action, path, &error).of_credentials())?;
@@ -238,7 +238,7 @@ impl Bucket {
         path: &Path,
         patience: Duration,
         call: impl Fn() -> F + Send,
-    ) -> Result<T, Failure>
+    ) -> Result<T, CallFailure>
     where
         F: Future<Output = object_store::Result<T>> + Send,
     {
@@ -296,7 +296,7 @@ impl Bucket {
     }
 
     /// What was found; `None` if the store has said that there is nothing. That is believed only if the bucket is confirmed.
-    pub async fn or_absent<T>(&self, found: Result<T, Failure>) -> Result<Option<T>, StoreError> {
+    pub async fn or_absent<T>(&self, found: Result<T, CallFailure>) -> Result<Option<T>, StoreError> {
         match found {
             Err(failure) if failure.is_absence() => self.confirm().await.map(|()| None),
             found => Ok(Some(found?)),

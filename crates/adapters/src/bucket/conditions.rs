@@ -3,7 +3,7 @@
 use object_store::path::Path;
 use object_store::{PutMode, UpdateVersion};
 
-use super::answer::Failure;
+use super::answer::CallFailure;
 use super::api::Objects;
 use super::calls::{Bucket, PATIENCE};
 
@@ -53,7 +53,7 @@ impl Bucket {
         objects: &dyn Objects,
         path: &Path,
         text: &'static str,
-    ) -> Result<Found, Failure> {
+    ) -> Result<Found, CallFailure> {
         let seen = self.version(path).await?;
         let put = |mode: PutMode| {
             self.repeated("replace", path, PATIENCE, move || {
@@ -88,7 +88,7 @@ impl Bucket {
         Found::Form(*self.form.get_or_init(|| form))
     }
 
-    async fn version(&self, path: &Path) -> Result<UpdateVersion, Failure> {
+    async fn version(&self, path: &Path) -> Result<UpdateVersion, CallFailure> {
         Ok(self.repeated("look at", path, PATIENCE, || self.api.head(path)).await?.version)
     }
 }

@@ -20,7 +20,7 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, Method};
 use rustls::{CertificateError, ClientConfig};
 
-use super::answer::{BROKEN, LATE, Reason, Refusal, Trouble, element};
+use super::answer::{BROKEN, CallTrouble, LATE, Reason, StoreRefusal, element};
 use super::calls::PATIENCE;
 use super::names;
 
@@ -166,7 +166,7 @@ impl HttpService for Service {
                     count.outcome = Some(StoreOutcome::Ok);
                     return Ok(HttpResponse::from_parts(head, body.into()));
                 }
-                let refusal = Refusal::read(head.status, &head.headers, &body);
+                let refusal = StoreRefusal::read(head.status, &head.headers, &body);
                 count.outcome = Some(refusal.outcome());
                 (HttpErrorKind::Unknown, Reason::Refused(refusal))
             }
@@ -175,7 +175,7 @@ impl HttpService for Service {
                 (error.kind(), Reason::NoAnswer(why(error.kind(), &error)))
             }
         };
-        Err(HttpError::new(kind, Trouble { host, reason }))
+        Err(HttpError::new(kind, CallTrouble { host, reason }))
     }
 }
 

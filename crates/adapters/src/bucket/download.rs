@@ -12,7 +12,7 @@ use futures_util::stream::{self, BoxStream};
 use object_store::path::Path;
 use tokio::time::timeout;
 
-use super::answer::{BROKEN, Failure};
+use super::answer::{BROKEN, CallFailure};
 use super::api::Meta;
 use super::calls::{Attempts, Bucket, PATIENCE};
 use super::pool::Pause;
@@ -106,7 +106,7 @@ pub(super) async fn open(
 /// Why there is no piece.
 enum NoPiece {
     /// The call failed. Another attempt may succeed.
-    Failed(Failure),
+    Failed(CallFailure),
     /// There is no such blob, or the store cannot be asked whether there is.
     Ended(StoreError),
 }
@@ -117,8 +117,8 @@ impl From<StoreError> for NoPiece {
     }
 }
 
-impl From<Failure> for NoPiece {
-    fn from(failure: Failure) -> Self {
+impl From<CallFailure> for NoPiece {
+    fn from(failure: CallFailure) -> Self {
         Self::Failed(failure)
     }
 }

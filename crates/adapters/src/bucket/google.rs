@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::api::Objects;
 use super::calls::Connected;
-use super::settings::{Rules, SettingError, Settings, no_retries};
+use super::settings::{BucketSettingError, BucketSettings, Rules, no_retries};
 
 const CREDENTIALS: &str = "GOOGLE_APPLICATION_CREDENTIALS";
 
@@ -32,7 +32,7 @@ const RULES: Rules<GoogleConfigKey> = Rules {
 };
 
 /// Sets up a bucket. No request is made yet.
-pub(super) fn connect(settings: &Settings<'_>) -> Result<Connected, SettingError> {
+pub(super) fn connect(settings: &BucketSettings<'_>) -> Result<Connected, BucketSettingError> {
     settings.check_credentials(&RULES)?;
     check_file(settings)?;
     let endpoint = settings.endpoint(&[], None)?;
@@ -51,28 +51,32 @@ pub(super) fn connect(settings: &Settings<'_>) -> Result<Connected, SettingError
     for (key, value) in settings.passed(&RULES) {
         builder = builder.with_config(key, value);
     }
-    let unusable = |path| SettingError::Credential { variable: CREDENTIALS, path, needs: NEEDS };
-    let api =
-        builder.build().map_err(|_| settings.set(CREDENTIALS).map_or(SettingError::Client, unusable))?;
+    let unusable = |path| BucketSettingError::Credential { variable: CREDENTIALS, path, needs: NEEDS };
+    let api = builder
+        .build()
+        .map_err(|_| settings.set(CREDENTIALS).map_or(BucketSettingError::Client, unusable))?;
     Ok(Connected::to_objects(Arc::new(api), url, None))
 }
 
 /// Refuses a file that the library cannot read, and one that it would read without being told to.
-fn check_file(settings: &Settings<'_>) -> Result<(), SettingError> {
+fn check_file(settings: &BucketSettings<'_>) -> Result<(), BucketSettingError> {
     let Some(path) = settings.set(CREDENTIALS) else {
         let home = settings.set("HOME").unwrap_or_default();
         let unasked = Path::new(&home).join(".config/gcloud/application_default_credentials.json");
         if home.is_empty() || !unasked.exists() {
             return Ok(());
         }
-        return Err(SettingError::Elsewhere { place: unasked.display().to_string(), instead: RULES.instead });
+        return Err(BucketSettingError::Elsewhere {
+            place: unasked.display().to_string(),
+            instead: RULES.instead,
+        });
     };
     let file = std::fs::read(&path).ok().and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
     let kind = file.as_ref().and_then(|file| file["type"].as_str());
     if kind.is_some_and(|kind| TYPES.contains(&kind)) {
         return Ok(());
     }
-    Err(SettingError::Credential { variable: CREDENTIALS, path, needs: NEEDS })
+    Err(BucketSettingError::Credential { variable: CREDENTIALS, path, needs: NEEDS })
 }
 
 #[async_trait]

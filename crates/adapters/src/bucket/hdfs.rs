@@ -21,11 +21,11 @@ use object_store::{Result, UpdateVersion};
 use reqwest::{Client, Method};
 use serde::Deserialize;
 
-use super::answer::{BROKEN, Refusal, Trouble};
+use super::answer::{BROKEN, CallTrouble, StoreRefusal};
 use super::api::{Answer, Api, Meta, Page};
 use super::calls::{Backend, Connected};
 use super::location::{Kind, Location};
-use super::settings::{SettingError, Settings};
+use super::settings::{BucketSettingError, BucketSettings};
 
 pub(super) use upload::begin;
 
@@ -98,17 +98,17 @@ struct Partial {
 }
 
 /// Sets up a folder. No request is made yet.
-pub(super) fn connect(settings: &Settings<'_>) -> Result<Connected, SettingError> {
-    let Settings { location, options, metrics, .. } = settings;
+pub(super) fn connect(settings: &BucketSettings<'_>) -> Result<Connected, BucketSettingError> {
+    let BucketSettings { location, options, metrics, .. } = settings;
     let is_tls = location.kind() == Kind::Hdfs { is_tls: true };
     if !is_tls && !options.allows_http {
-        return Err(SettingError::HdfsInClear);
+        return Err(BucketSettingError::HdfsInClear);
     }
     let given = settings.given(("--store-user", &options.user), &["HADOOP_USER_NAME"]);
-    let (setting, user) = given.ok_or(SettingError::NoUser)?;
+    let (setting, user) = given.ok_or(BucketSettingError::NoUser)?;
     let is_of_a_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     if user.is_empty() || !user.bytes().all(is_of_a_name) {
-        return Err(SettingError::User { setting });
+        return Err(BucketSettingError::User { setting });
     }
     let scheme = if is_tls { "https" } else { "http" };
     let with_port = |host: &str| match host.split_once(':') {
@@ -117,7 +117,7 @@ pub(super) fn connect(settings: &Settings<'_>) -> Result<Connected, SettingError
     };
     let url = format!("{scheme}://{}", location.bucket());
     let hdfs = Arc::new(Hdfs {
-        client: settings.connector(&url)?.client(!is_tls).map_err(|_| SettingError::Client)?,
+        client: settings.connector(&url)?.client(!is_tls).map_err(|_| BucketSettingError::Client)?,
         scheme,
         namenodes: location.bucket().split(',').map(with_port).collect(),
         active: AtomicUsize::new(0),
@@ -164,7 +164,7 @@ impl Hdfs {
     }
 
     /// Makes a folder, and those above it, unless it is there.
-    async fn make_folder(&self, path: &Path) -> Result<(), Trouble> {
+    async fn make_folder(&self, path: &Path) -> Result<(), CallTrouble> {
         self.tell(StoreCall::Post, Method::PUT, path, "MKDIRS", &[FOLDER_PERMISSION]).await.map(drop)
     }
 
@@ -180,7 +180,7 @@ impl Hdfs {
         &self,
         folder: &Path,
         after: &str,
-    ) -> Result<(Vec<FileStatus>, Option<String>), Trouble> {
+    ) -> Result<(Vec<FileStatus>, Option<String>), CallTrouble> {
         let Listing { directory_listing: Directory { partial_listing, remaining_entries } } =
             self.ask(StoreCall::List, folder, "LISTSTATUS_BATCH", &[("startAfter", after)]).await?;
         let found = partial_listing.file_statuses.file_status;
@@ -188,7 +188,7 @@ impl Hdfs {
         Ok((found, last))
     }
 
-    async fn status(&self, path: &Path) -> Result<FileStatus, Trouble> {
+    async fn status(&self, path: &Path) -> Result<FileStatus, CallTrouble> {
         let found: OneStatus = self.ask(StoreCall::Head, path, "GETFILESTATUS", &[]).await?;
         Ok(found.file_status)
     }
@@ -209,7 +209,7 @@ impl Api for Hdfs {
         let size_bytes = meta.facts.size_bytes;
         let range = range.unwrap_or(0..size_bytes);
         if etag.is_some_and(|etag| meta.version.e_tag.as_deref() != Some(etag)) {
-            return Err(Trouble::refused(Refusal::of_another_version()).into());
+            return Err(CallTrouble::refused(StoreRefusal::of_another_version()).into());
         }
         // A range that is not in the file is an error there, and so is each one of an empty file.
         if range.is_empty() || range.end > size_bytes {
@@ -217,9 +217,9 @@ impl Api for Hdfs {
         }
         let opened = self.open(path, &range).await?;
         if opened.content_length().is_some_and(|length| length != range.end - range.start) {
-            return Err(Trouble::unclear().into());
+            return Err(CallTrouble::unclear().into());
         }
-        let broken = |_| Trouble::no_answer(BROKEN).into();
+        let broken = |_| CallTrouble::no_answer(BROKEN).into();
         Ok(Answer { meta, pieces: opened.bytes_stream().map_err(broken).boxed() })
     }
 

@@ -10,7 +10,7 @@ use object_store::{MultipartId, PutMode, UpdateVersion};
 use tokio::time::{Instant, timeout_at};
 
 use super::BucketStore;
-use super::answer::Failure;
+use super::answer::CallFailure;
 use super::api::{Answer, Objects};
 use super::calls::{Backend, Bucket, PATIENCE};
 use super::conditions::Found;
@@ -221,7 +221,7 @@ impl Probe<'_> {
 
     /// The error if a write under a condition is answered by `failed`: if the store takes the same write without it, it has no
     /// conditions.
-    async fn refused_condition(&self, failed: Failure) -> ProbeError {
+    async fn refused_condition(&self, failed: CallFailure) -> ProbeError {
         if let Backend::Objects(objects) = &self.bucket.backend
             && failed.may_be_unsupported()
         {
@@ -340,7 +340,7 @@ impl Probe<'_> {
         self.bucket.location.to_string()
     }
 
-    fn unfit(&self, why: impl Into<String>, answer: Option<Failure>) -> ProbeError {
+    fn unfit(&self, why: impl Into<String>, answer: Option<CallFailure>) -> ProbeError {
         ProbeError::Unfit { store: self.store(), why: why.into(), source: answer.map(Into::into) }
     }
 
@@ -352,20 +352,20 @@ impl Probe<'_> {
         self.unfit(why, None)
     }
 
-    fn lacks(&self, what: &'static str, answer: Option<Failure>) -> ProbeError {
+    fn lacks(&self, what: &'static str, answer: Option<CallFailure>) -> ProbeError {
         let why =
             format!("has no {what}, and cloakroom needs them: use another store, or a later version of it");
         self.unfit(why, answer)
     }
 
-    fn lack_or_error(&self, what: &'static str, right: Right, failed: Failure) -> ProbeError {
+    fn lack_or_error(&self, what: &'static str, right: Right, failed: CallFailure) -> ProbeError {
         if failed.may_be_unsupported() && !failed.is_explained() {
             return self.lacks(what, Some(failed));
         }
         self.error(right, failed)
     }
 
-    fn error(&self, right: Right, failed: Failure) -> ProbeError {
+    fn error(&self, right: Right, failed: CallFailure) -> ProbeError {
         let (what, right) = right.describe(self.bucket.location.kind());
         let is_explained = failed.is_explained();
         match (self.store(), StoreError::from(failed)) {

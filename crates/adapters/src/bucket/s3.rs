@@ -9,7 +9,7 @@ use reqwest::Url;
 use super::Location;
 use super::api::Objects;
 use super::calls::Connected;
-use super::settings::{Addressing, Rules, SettingError, Settings, no_retries};
+use super::settings::{Addressing, BucketSettingError, BucketSettings, Rules, no_retries};
 
 /// The variables that say which credentials to use.
 const RULES: Rules<AmazonS3ConfigKey> = Rules {
@@ -51,7 +51,7 @@ const RULES: Rules<AmazonS3ConfigKey> = Rules {
 };
 
 /// Sets up a bucket of S3. No request is made yet.
-pub(super) fn connect(settings: &Settings<'_>) -> Result<Connected, SettingError> {
+pub(super) fn connect(settings: &BucketSettings<'_>) -> Result<Connected, BucketSettingError> {
     settings.check_credentials(&RULES)?;
     let endpoint = settings.endpoint(&["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"], None)?;
     let region = region(settings, endpoint.is_some())?;
@@ -69,20 +69,20 @@ pub(super) fn connect(settings: &Settings<'_>) -> Result<Connected, SettingError
     for (key, value) in settings.passed(&RULES) {
         builder = builder.with_config(key, value);
     }
-    let api = builder.build().map_err(|_| SettingError::Client)?;
+    let api = builder.build().map_err(|_| BucketSettingError::Client)?;
     Ok(Connected::to_objects(Arc::new(api), url, None))
 }
 
 /// The region of the bucket. Other stores than AWS take any one, as long as the signature names one.
-fn region(settings: &Settings<'_>, has_endpoint: bool) -> Result<String, SettingError> {
+fn region(settings: &BucketSettings<'_>, has_endpoint: bool) -> Result<String, BucketSettingError> {
     let variables = ["AWS_REGION", "AWS_DEFAULT_REGION"];
     let given = settings.given(("--store-region", &settings.options.region), &variables);
     let is_name = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     match given {
         Some((_, text)) if !text.is_empty() && is_name(&text) => Ok(text),
-        Some((setting, _)) => Err(SettingError::Region { setting }),
+        Some((setting, _)) => Err(BucketSettingError::Region { setting }),
         None if has_endpoint => Ok("us-east-1".to_owned()),
-        None => Err(SettingError::NoRegion),
+        None => Err(BucketSettingError::NoRegion),
     }
 }
 

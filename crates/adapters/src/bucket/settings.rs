@@ -41,7 +41,7 @@ pub type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// Why there is no store with these settings.
 #[derive(Debug, thiserror::Error)]
-pub enum SettingError {
+pub enum BucketSettingError {
     /// No setting names the region.
     #[error("the region of the bucket is not known: give --store-region, or set AWS_REGION")]
     NoRegion,
@@ -108,7 +108,7 @@ fn shown(path: &str) -> String {
 }
 
 /// All that is given about a bucket.
-pub(super) struct Settings<'a> {
+pub(super) struct BucketSettings<'a> {
     pub location: &'a Location,
     pub options: &'a BucketOptions,
     pub variables: Variables<'a>,
@@ -134,7 +134,7 @@ pub(super) struct Rules<K: 'static> {
     pub instead: &'static str,
 }
 
-impl Settings<'_> {
+impl BucketSettings<'_> {
     /// The value of a variable that is set to something.
     pub fn set(&self, name: &str) -> Option<String> {
         let value = (self.variables)(name).map(|text| text.trim().to_owned());
@@ -152,7 +152,7 @@ impl Settings<'_> {
     }
 
     /// Refuses flags that say nothing about this kind of buckets.
-    pub fn check_flags(&self) -> Result<(), SettingError> {
+    pub fn check_flags(&self) -> Result<(), BucketSettingError> {
         let BucketOptions { endpoint, region, account, user, addressing, .. } = self.options;
         let kind = self.location.kind();
         let (is_s3, is_azure) = (kind == Kind::S3, kind == Kind::Azure);
@@ -165,21 +165,21 @@ impl Settings<'_> {
             ("--store-user", user.is_some(), is_hdfs, "webhdfs:// and swebhdfs://"),
         ];
         let found = flags.into_iter().find(|(_, is_given, is_of_this, _)| *is_given && !is_of_this);
-        found.map_or(Ok(()), |(flag, _, _, of)| Err(SettingError::OfAnother { flag, of }))
+        found.map_or(Ok(()), |(flag, _, _, of)| Err(BucketSettingError::OfAnother { flag, of }))
     }
 
     /// Refuses credentials that are incomplete, or that are not where they are looked for.
-    pub fn check_credentials<K>(&self, rules: &Rules<K>) -> Result<(), SettingError> {
+    pub fn check_credentials<K>(&self, rules: &Rules<K>) -> Result<(), BucketSettingError> {
         let sent = rules.passed.iter().map(|(name, _)| name).filter(|name| !rules.files.contains(name));
         for variable in sent {
             if self.set(variable).is_some_and(|text| !text.bytes().all(|byte| byte.is_ascii_graphic())) {
-                return Err(SettingError::Text { variable });
+                return Err(BucketSettingError::Text { variable });
             }
         }
         for variable in rules.names {
             let is_of_a_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-.:".contains(&byte);
             if self.set(variable).is_some_and(|text| !text.bytes().all(is_of_a_name)) {
-                return Err(SettingError::Text { variable });
+                return Err(BucketSettingError::Text { variable });
             }
         }
         for setting in rules.addresses {
@@ -187,25 +187,25 @@ impl Settings<'_> {
                 Url::parse(text).is_ok_and(|url| ["http", "https"].contains(&url.scheme()) && url.has_host())
             };
             if self.set(setting).is_some_and(|text| !is_address(&text)) {
-                return Err(SettingError::Endpoint { setting });
+                return Err(BucketSettingError::Endpoint { setting });
             }
         }
         for (there, missing) in rules.pairs {
             if self.set(there).is_some() && self.set(missing).is_none() {
-                return Err(SettingError::Half { there, missing });
+                return Err(BucketSettingError::Half { there, missing });
             }
         }
         for variable in rules.files {
             if let Some(path) = self.set(variable)
                 && let Err(source) = std::fs::read(&path)
             {
-                return Err(SettingError::CredentialFile { variable, path, source });
+                return Err(BucketSettingError::CredentialFile { variable, path, source });
             }
         }
         let has_credentials = rules.ways.iter().any(|name| self.set(name).is_some());
         match rules.elsewhere.iter().find(|name| self.set(name).is_some()) {
             Some(name) if !has_credentials => {
-                Err(SettingError::Elsewhere { place: (*name).to_owned(), instead: rules.instead })
+                Err(BucketSettingError::Elsewhere { place: (*name).to_owned(), instead: rules.instead })
             }
             _ => Ok(()),
         }
@@ -221,12 +221,12 @@ impl Settings<'_> {
         &self,
         variables: &[&'static str],
         may_have: Option<&str>,
-    ) -> Result<Option<Url>, SettingError> {
+    ) -> Result<Option<Url>, BucketSettingError> {
         let Some((setting, text)) = self.given(("--store-endpoint", &self.options.endpoint), variables)
         else {
             return Ok(None);
         };
-        let url = Url::parse(&text).map_err(|_| SettingError::Endpoint { setting })?;
+        let url = Url::parse(&text).map_err(|_| BucketSettingError::Endpoint { setting })?;
         let has_login = !url.username().is_empty() || url.password().is_some();
         let path = url.path().trim_matches('/');
         let is_plain = url.has_host()
@@ -237,13 +237,13 @@ impl Settings<'_> {
         match url.scheme() {
             "https" if is_plain => Ok(Some(url)),
             "http" if is_plain && self.options.allows_http => Ok(Some(url)),
-            "http" if is_plain => Err(SettingError::InClear { setting }),
-            _ => Err(SettingError::Endpoint { setting }),
+            "http" if is_plain => Err(BucketSettingError::InClear { setting }),
+            _ => Err(BucketSettingError::Endpoint { setting }),
         }
     }
 
     /// Makes the connections to the bucket at `url`.
-    pub fn connector(&self, url: &str) -> Result<Connector, SettingError> {
+    pub fn connector(&self, url: &str) -> Result<Connector, BucketSettingError> {
         Ok(Connector::new(url.to_owned(), &self.options.trusted, self.metrics.clone())?)
     }
 

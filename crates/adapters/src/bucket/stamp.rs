@@ -5,7 +5,7 @@ use cloakroom_storage::store::StoreError;
 use futures_util::TryStreamExt as _;
 use object_store::{Attribute, Attributes, PutMode, PutOptions, UpdateVersion};
 
-use super::answer::Failure;
+use super::answer::CallFailure;
 use super::api::Answer;
 use super::calls::{Attempts, Backend, Bucket, PATIENCE};
 use super::conditions::Form;
@@ -36,7 +36,7 @@ async fn versioned(bucket: &Bucket) -> Result<Option<(String, UpdateVersion)>, S
     };
     let mut answered = found().await;
     // A bucket without a stamp has no ledger. Before that is concluded, it is asked once more.
-    if answered.as_ref().is_err_and(Failure::is_absent_object) && Attempts::begin().another().await {
+    if answered.as_ref().is_err_and(CallFailure::is_absent_object) && Attempts::begin().another().await {
         answered = found().await;
     }
     match answered {

@@ -20,7 +20,7 @@ const MOST_STUCK: usize = 64;
 
 /// The calls that have not returned. Clones count the same ones.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Calls(Arc<Mutex<Running>>);
+pub(super) struct DiskCalls(Arc<Mutex<Running>>);
 
 #[derive(Debug, Default)]
 struct Running {
@@ -31,11 +31,11 @@ struct Running {
 
 /// A call that has not returned. It is counted until it is dropped.
 struct Call {
-    calls: Calls,
+    calls: DiskCalls,
     number: u64,
 }
 
-impl Calls {
+impl DiskCalls {
     /// Makes a call, and waits for it.
     pub(super) async fn run<T: Send + 'static>(
         &self,
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn calls_are_refused_while_as_many_as_that_are_stuck() {
-        let (calls, began) = (Calls::default(), Instant::now());
+        let (calls, began) = (DiskCalls::default(), Instant::now());
         let mut running: Vec<Call> = (0..MOST_STUCK).map(|_| calls.count_since(began)).collect();
         let later = began + STUCK_AFTER + Duration::from_millis(1);
         assert!(calls.admit(began + STUCK_AFTER).is_ok(), "a call is not yet stuck");
@@ -116,7 +116,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_call_counts_until_it_returns_even_if_nobody_waits_for_it() {
-        let calls = Calls::default();
+        let calls = DiskCalls::default();
         let (release, held) = std::sync::mpsc::channel::<()>();
         let work = calls.begin(move || {
             let _ = held.recv();

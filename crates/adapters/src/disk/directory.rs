@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rustix::fs::{Access, AtFlags};
 use rustix::io::Errno;
 
-use super::calls::Calls;
+use super::calls::DiskCalls;
 use super::permission::explained;
 use super::root::Root;
 use super::{DiskError, sync_folder};
@@ -38,7 +38,7 @@ pub struct DataDirectory {
     /// Those that the store keeps in it.
     folders: &'static [&'static str],
     place: Place,
-    calls: Calls,
+    calls: DiskCalls,
 }
 
 impl DataDirectory {
@@ -64,7 +64,7 @@ impl DataDirectory {
         let place = Place::default();
         let watched = root.folder().try_clone().and_then(|handle| place.watch(path, handle));
         watched.map_err(|error| DiskError::io("look at", path, error))?;
-        Ok(Self { root: Arc::new(root), folders, place, calls: Calls::default() })
+        Ok(Self { root: Arc::new(root), folders, place, calls: DiskCalls::default() })
     }
 
     /// Returns the error that [`Self::open`] would return, as far as that can be known without a change to the disk.
@@ -114,7 +114,7 @@ impl DataDirectory {
     }
 
     /// The calls to the disk that it is on.
-    pub(super) fn calls(&self) -> &Calls {
+    pub(super) fn calls(&self) -> &DiskCalls {
         &self.calls
     }
 

@@ -17,7 +17,7 @@ use rustix::fs::OFlags;
 use tokio::sync::OnceCell;
 
 use super::buffers::{Buffer, Buffers};
-use super::calls::Calls;
+use super::calls::DiskCalls;
 use super::counter::{Counted, Counter};
 use super::root::Root;
 use super::{DiskError, directory};
@@ -41,7 +41,7 @@ struct Reader {
     /// Counts the file as open.
     _slot: Arc<Slot>,
     path: PathBuf,
-    calls: Calls,
+    calls: DiskCalls,
     buffers: Arc<Buffers>,
     others: Counted,
 }
@@ -50,7 +50,7 @@ struct Reader {
 #[derive(Debug, Clone)]
 pub(super) struct Reading {
     root: Arc<Root>,
-    calls: Calls,
+    calls: DiskCalls,
     pub(super) open: Arc<OpenFiles>,
     buffers: Arc<Buffers>,
     readers: Counter,
@@ -58,7 +58,7 @@ pub(super) struct Reading {
 
 impl Reading {
     /// Readers with at most `most` blobs open at once.
-    pub(super) fn new(root: Arc<Root>, calls: Calls, most: usize) -> Self {
+    pub(super) fn new(root: Arc<Root>, calls: DiskCalls, most: usize) -> Self {
         let open = Arc::new(OpenFiles::new(most));
         Self { root, calls, open, buffers: Arc::default(), readers: Counter::default() }
     }

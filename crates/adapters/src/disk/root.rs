@@ -20,7 +20,7 @@ pub(super) struct Root {
 }
 
 /// A name in a folder.
-pub(super) struct Entry {
+pub(super) struct FolderEntry {
     pub(super) name: OsString,
     /// `None` if the file system does not tell.
     pub(super) is_folder: Option<bool>,
@@ -111,7 +111,7 @@ impl Root {
     }
 
     /// What is in a folder, in any order.
-    pub(super) fn entries(&self, name: &Path) -> Result<Vec<Entry>, DiskError> {
+    pub(super) fn entries(&self, name: &Path) -> Result<Vec<FolderEntry>, DiskError> {
         let folder = self.open(name, OFlags::RDONLY | OFlags::DIRECTORY, "list")?;
         let mut entries = Vec::new();
         for entry in Dir::new(folder).map_err(self.failed("list", name))? {
@@ -123,7 +123,7 @@ impl Root {
             let name = entry.file_name().to_bytes();
             if name != b"." && name != b".." {
                 let name = std::os::unix::ffi::OsStringExt::from_vec(name.to_vec());
-                entries.push(Entry { name, is_folder });
+                entries.push(FolderEntry { name, is_folder });
             }
         }
         Ok(entries)

@@ -17,7 +17,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::DiskError;
 use super::batch::Batch;
-use super::calls::Calls;
+use super::calls::DiskCalls;
 use super::counter::{Counted, Counter};
 use super::directory;
 use super::root::Root;
@@ -59,7 +59,7 @@ pub(super) struct DiskWriter {
 pub(super) struct Shared {
     root: Arc<Root>,
     place: Place,
-    calls: Calls,
+    calls: DiskCalls,
     shards: Arc<ShardFolders>,
     arriving: Counter,
     /// Which upload may ask the disk to begin writing. One does at a time.
@@ -67,7 +67,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn new(root: Arc<Root>, place: Place, calls: Calls) -> Self {
+    pub(super) fn new(root: Arc<Root>, place: Place, calls: DiskCalls) -> Self {
         let flushes = Turns::one_by_one(LONGEST_FLUSH);
         Self { root, place, calls, shards: Arc::default(), arriving: Counter::default(), flushes }
     }

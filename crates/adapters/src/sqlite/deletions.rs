@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteConnection;
 
-use super::operation::Operation;
+use super::operation::LedgerOperation;
 use super::row::{self, known_size};
 use cloakroom_core::resource::ResourceId;
 use cloakroom_storage::ledger::{Change, Condition, Deletion};
@@ -14,7 +14,7 @@ use cloakroom_storage::ledger::{Change, Condition, Deletion};
 pub(super) struct MarkDeleting(pub(super) Deletion);
 
 #[async_trait]
-impl Operation for MarkDeleting {
+impl LedgerOperation for MarkDeleting {
     type Outcome = u64;
 
     async fn apply(&self, connection: &mut SqliteConnection, _: u64) -> Result<u64, sqlx::Error> {
@@ -53,7 +53,7 @@ pub(super) struct Gone {
 }
 
 #[async_trait]
-impl Operation for LeaveTombstone {
+impl LedgerOperation for LeaveTombstone {
     type Outcome = Option<Gone>;
 
     async fn apply(&self, connection: &mut SqliteConnection, _: u64) -> Result<Option<Gone>, sqlx::Error> {

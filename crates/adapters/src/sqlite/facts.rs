@@ -7,10 +7,10 @@ use sqlx::Row as _;
 use sqlx::SqliteExecutor;
 use sqlx::sqlite::{SqliteConnection, SqlitePool, SqliteRow};
 
-use super::operation::Operation;
+use super::operation::LedgerOperation;
 use super::strays;
 use cloakroom_core::resource::OwnerKind;
-use cloakroom_storage::ledger::{Change, Fact, Facts, Stored, WatchScope};
+use cloakroom_storage::ledger::{Change, Fact, LedgerFacts, Stored, WatchScope};
 
 /// What a fact has changed.
 pub(super) struct Written {
@@ -20,7 +20,7 @@ pub(super) struct Written {
 }
 
 #[async_trait]
-impl Operation for Fact {
+impl LedgerOperation for Fact {
     type Outcome = Written;
 
     async fn apply(
@@ -57,8 +57,8 @@ impl Operation for Fact {
 }
 
 /// All facts.
-pub(super) async fn facts(readers: &SqlitePool) -> Result<Facts, sqlx::Error> {
-    Ok(Facts {
+pub(super) async fn facts(readers: &SqlitePool) -> Result<LedgerFacts, sqlx::Error> {
+    Ok(LedgerFacts {
         cluster: cluster(readers).await?,
         watched: watched(readers).await?,
         strays: strays::all(readers).await?,

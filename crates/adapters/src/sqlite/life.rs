@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use sqlx::sqlite::SqliteConnection;
 
 use super::error::is_refusal;
-use super::operation::Operation;
+use super::operation::LedgerOperation;
 use cloakroom_core::resource::ResourceId;
 use cloakroom_storage::ledger::{Change, Observation};
 
@@ -22,7 +22,7 @@ pub(super) struct Used {
 }
 
 #[async_trait]
-impl Operation for MarkUsed {
+impl LedgerOperation for MarkUsed {
     /// `None` if there is no such resource.
     type Outcome = Option<Used>;
 
@@ -53,7 +53,7 @@ impl Operation for MarkUsed {
 pub(super) struct Observe(pub(super) Vec<Observation>);
 
 #[async_trait]
-impl Operation for Observe {
+impl LedgerOperation for Observe {
     /// Those that were stored.
     type Outcome = Vec<Observation>;
 

@@ -17,7 +17,7 @@ use cloakroom_storage::log::{Appender, WriterEnd};
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// The log of one writing task.
-pub(super) struct Log {
+pub(super) struct TaskLog {
     appender: Appender,
     changes: RowChanges,
     /// When the changes must be in the log that were committed without it; `None` if there are none.
@@ -38,7 +38,7 @@ impl From<sqlx::Error> for NotCommitted {
     }
 }
 
-impl Log {
+impl TaskLog {
     /// Begins to note the changes of this connection.
     pub(super) async fn begin(
         appender: Appender,

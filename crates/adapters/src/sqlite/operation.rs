@@ -11,7 +11,7 @@ use cloakroom_storage::ledger::{Change, LedgerError};
 
 /// One change to the database.
 #[async_trait]
-pub(super) trait Operation: Send + Sync + 'static {
+pub(super) trait LedgerOperation: Send + Sync + 'static {
     /// What its caller gets.
     type Outcome: Send + Sync;
 
@@ -41,7 +41,7 @@ pub(super) trait Job: Send + Sync {
         least_bytes: u64,
     ) -> Result<(), Arc<sqlx::Error>>;
 
-    /// See [`Operation::waits_for_log`].
+    /// See [`LedgerOperation::waits_for_log`].
     fn waits_for_log(&self) -> bool;
 
     /// The change that it made; `None` if it failed, or made none.
@@ -55,20 +55,20 @@ pub(super) trait Job: Send + Sync {
 }
 
 /// The job of an operation.
-pub(super) struct Asked<O: Operation> {
+pub(super) struct Asked<O: LedgerOperation> {
     operation: O,
     outcome: Option<Result<O::Outcome, Arc<sqlx::Error>>>,
     answer: oneshot::Sender<Result<O::Outcome, LedgerError>>,
 }
 
-impl<O: Operation> Asked<O> {
+impl<O: LedgerOperation> Asked<O> {
     pub(super) fn new(operation: O, answer: oneshot::Sender<Result<O::Outcome, LedgerError>>) -> Self {
         Self { operation, outcome: None, answer }
     }
 }
 
 #[async_trait]
-impl<O: Operation> Job for Asked<O> {
+impl<O: LedgerOperation> Job for Asked<O> {
     async fn apply(
         &mut self,
         connection: &mut SqliteConnection,

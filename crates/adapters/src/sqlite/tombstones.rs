@@ -6,7 +6,7 @@ use sqlx::Row as _;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 
 use super::abandoned;
-use super::operation::Operation;
+use super::operation::LedgerOperation;
 use cloakroom_storage::ledger::Change;
 
 /// Removes tombstones of resources that were deleted before this time, and forgets uploads that were abandoned, and secrets that
@@ -21,7 +21,7 @@ pub(super) struct ForgetTombstones {
 }
 
 #[async_trait]
-impl Operation for ForgetTombstones {
+impl LedgerOperation for ForgetTombstones {
     type Outcome = u64;
 
     async fn apply(&self, connection: &mut SqliteConnection, _: u64) -> Result<u64, sqlx::Error> {
@@ -60,7 +60,7 @@ impl Operation for ForgetTombstones {
 pub(super) struct TrimTombstones(pub(super) u64);
 
 #[async_trait]
-impl Operation for TrimTombstones {
+impl LedgerOperation for TrimTombstones {
     type Outcome = u64;
 
     async fn apply(&self, connection: &mut SqliteConnection, _: u64) -> Result<u64, sqlx::Error> {

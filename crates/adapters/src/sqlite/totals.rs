@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteConnection;
 
-use super::operation::Operation;
+use super::operation::LedgerOperation;
 use super::row::{known_size, namespace, state};
 use super::strays;
 use cloakroom_storage::ledger::{Change, Stored, Totals};
@@ -15,7 +15,7 @@ use cloakroom_storage::ledger::{Change, Stored, Totals};
 pub(super) struct Count;
 
 #[async_trait]
-impl Operation for Count {
+impl LedgerOperation for Count {
     type Outcome = Totals;
 
     async fn apply(

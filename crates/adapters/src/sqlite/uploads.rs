@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteConnection;
 
-use super::operation::Operation;
+use super::operation::LedgerOperation;
 use super::{abandoned, row};
 use cloakroom_core::resource::{ResourceId, State, UploadHandle};
 use cloakroom_storage::ledger::{Abandoned, Change, Completion, PendingResource};
@@ -17,7 +17,7 @@ use cloakroom_storage::ledger::{Abandoned, Change, Completion, PendingResource};
 pub(super) struct Begin(pub(super) PendingResource);
 
 #[async_trait]
-impl Operation for Begin {
+impl LedgerOperation for Begin {
     type Outcome = u64;
 
     async fn apply(&self, connection: &mut SqliteConnection, _: u64) -> Result<u64, sqlx::Error> {
@@ -52,7 +52,7 @@ pub(super) struct NoteHandle {
 }
 
 #[async_trait]
-impl Operation for NoteHandle {
+impl LedgerOperation for NoteHandle {
     type Outcome = u64;
 
     async fn apply(&self, connection: &mut SqliteConnection, _: u64) -> Result<u64, sqlx::Error> {
@@ -80,7 +80,7 @@ impl Operation for NoteHandle {
 pub(super) struct Complete(pub(super) Completion);
 
 #[async_trait]
-impl Operation for Complete {
+impl LedgerOperation for Complete {
     type Outcome = u64;
 
     async fn apply(&self, connection: &mut SqliteConnection, _: u64) -> Result<u64, sqlx::Error> {
@@ -122,7 +122,7 @@ impl Operation for Complete {
 pub(super) struct Abandon(pub(super) ResourceId);
 
 #[async_trait]
-impl Operation for Abandon {
+impl LedgerOperation for Abandon {
     type Outcome = Option<Abandoned>;
 
     async fn apply(
@@ -164,7 +164,7 @@ pub(super) struct ForgetUpload {
 }
 
 #[async_trait]
-impl Operation for ForgetUpload {
+impl LedgerOperation for ForgetUpload {
     type Outcome = u64;
 
     async fn apply(&self, connection: &mut SqliteConnection, _: u64) -> Result<u64, sqlx::Error> {

@@ -11,8 +11,8 @@ use tokio::task::JoinHandle;
 
 use super::BUSY_TIMEOUT;
 use super::error::{failed, is_locked};
-use super::logged::{Log, NotCommitted};
-use super::operation::{Asked, Job, Operation};
+use super::logged::{NotCommitted, TaskLog};
+use super::operation::{Asked, Job, LedgerOperation};
 use crate::place::Place;
 use cloakroom_core::lock::lock;
 use cloakroom_core::text::chain;
@@ -73,7 +73,7 @@ impl Writer {
         connection: SqliteConnection,
         feed: Arc<Feed>,
         place: Place,
-        log: Option<Log>,
+        log: Option<TaskLog>,
         begin: &'static str,
     ) -> Self {
         let (jobs, queue) = mpsc::channel(QUEUE);
@@ -83,7 +83,7 @@ impl Writer {
     }
 
     /// Runs one operation and returns once it is committed.
-    pub(super) async fn run<O: Operation>(&self, operation: O) -> Result<O::Outcome, LedgerError> {
+    pub(super) async fn run<O: LedgerOperation>(&self, operation: O) -> Result<O::Outcome, LedgerError> {
         let (answer, outcome) = oneshot::channel();
         self.jobs.send(Box::new(Asked::new(operation, answer))).await.map_err(|_| LedgerError::Closed)?;
         outcome.await.map_err(|_| LedgerError::Closed)?
@@ -103,7 +103,7 @@ struct WritingTask {
     connection: SqliteConnection,
     feed: Arc<Feed>,
     place: Place,
-    log: Option<Log>,
+    log: Option<TaskLog>,
     /// Begins a transaction.
     begin: &'static str,
 }
@@ -223,7 +223,7 @@ impl WritingTask {
     }
 }
 
-async fn due(log: Option<&Log>) {
+async fn due(log: Option<&TaskLog>) {
     match log {
         Some(log) => log.due().await,
         None => std::future::pending().await,

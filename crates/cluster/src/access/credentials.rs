@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::connect_error::ConnectError;
 use crate::files::{self, Content, Files};
-use crate::identity::{self, ClientCertificate, Identity};
+use crate::identity::{self, ClientCertificate, ClientIdentity};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cloakroom_core::secret_text::SecretText;
@@ -94,8 +94,9 @@ impl Credentials {
     }
 
     /// The identity of these credentials alone.
-    pub(super) fn identity(&self, files: &mut Files) -> Result<Identity, ConnectError> {
-        let mut identity = Identity { certificate: self.certificate(files)?, ..Identity::default() };
+    pub(super) fn identity(&self, files: &mut Files) -> Result<ClientIdentity, ConnectError> {
+        let mut identity =
+            ClientIdentity { certificate: self.certificate(files)?, ..ClientIdentity::default() };
         if let Some(Given { value: Basic { user, password }, setting }) = &self.basic {
             identity.auth.username = Some(user.clone());
             identity.auth.password = Some(password.expose().to_owned().into());
@@ -108,7 +109,7 @@ impl Credentials {
     }
 
     /// Lets who is impersonated take the place of whom a kubeconfig names.
-    pub(super) fn impersonate(&self, Identity { auth, .. }: &mut Identity) {
+    pub(super) fn impersonate(&self, ClientIdentity { auth, .. }: &mut ClientIdentity) {
         let Some(Given { value, .. }) = &self.impersonation else { return };
         auth.impersonate = Some(value.user.clone());
         auth.impersonate_groups = Some(value.groups.clone());

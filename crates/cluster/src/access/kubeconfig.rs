@@ -11,7 +11,7 @@ use super::Reading;
 use crate::address::Address;
 use crate::connect_error::ConnectError;
 use crate::files::{self, Content, Files};
-use crate::identity::{self, ClientCertificate, Identity};
+use crate::identity::{self, ClientCertificate, ClientIdentity};
 use crate::plugin::Plugin;
 use cloakroom_core::text::repeated_key;
 use cloakroom_outbound::proxies::{Proxies, Proxy};
@@ -70,7 +70,7 @@ impl KubeconfigContext {
 /// What a kubeconfig provides if the address of the API server comes from elsewhere.
 #[derive(Default)]
 pub(super) struct Surroundings {
-    pub(super) identity: Identity,
+    pub(super) identity: ClientIdentity,
     pub(super) roots: Option<Vec<Vec<u8>>>,
     pub(super) proxy: Option<Proxy>,
     pub(super) namespace: Option<String>,
@@ -244,7 +244,7 @@ impl Part<'_, Cluster> {
 
 impl Part<'_, AuthInfo> {
     /// Reads all credentials. Of several, the same counts as for kubectl.
-    fn identity(&self, cluster: &Cluster, files: &mut Files) -> Result<Identity, ConnectError> {
+    fn identity(&self, cluster: &Cluster, files: &mut Files) -> Result<ClientIdentity, ConnectError> {
         let auth = AuthInfo {
             impersonate: given(self.of.impersonate.as_ref()).cloned(),
             impersonate_uid: given(self.of.impersonate_uid.as_ref()).cloned(),
@@ -253,7 +253,7 @@ impl Part<'_, AuthInfo> {
             ..AuthInfo::default()
         };
         let certificate = self.certificate(files)?;
-        let mut identity = Identity { auth, certificate, ..Identity::default() };
+        let mut identity = ClientIdentity { auth, certificate, ..ClientIdentity::default() };
         let token = self.token(files)?;
         if let Some(user) = given(self.of.username.as_ref()) {
             if let Some((_, token)) = token {

@@ -6,7 +6,7 @@ use super::{Given, PropertiesAccess, Reading, SERVICE_ACCOUNT};
 use crate::address::Address;
 use crate::connect_error::ConnectError;
 use crate::files::Files;
-use crate::identity::{self, Identity};
+use crate::identity::{self, ClientIdentity};
 
 pub(super) fn read(access: &PropertiesAccess) -> Result<Reading, ConnectError> {
     let address = Address::parse(&access.url.value, &access.url.setting)?;
@@ -23,7 +23,7 @@ pub(super) fn read(access: &PropertiesAccess) -> Result<Reading, ConnectError> {
         Some(token) => Some(token),
         None => account.map(|account| token_of_account(access, account, &mut files)).transpose()?,
     };
-    let mut identity = Identity { certificate, ..Identity::default() };
+    let mut identity = ClientIdentity { certificate, ..ClientIdentity::default() };
     if let Some((token, setting)) = token {
         identity.auth.token = Some(token.into());
         identity.secret = Some(setting);

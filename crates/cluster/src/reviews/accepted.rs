@@ -18,7 +18,7 @@ pub struct AcceptedTokens {
 
 /// The purpose of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Purpose {
+pub(super) enum TokenPurpose {
     /// Uploads to this server.
     Uploads,
     /// Calls to the API server.
@@ -33,9 +33,9 @@ pub(super) fn is_for_more_than(audience: &str, token: &str) -> bool {
 impl AcceptedTokens {
     /// The purpose that a token must have to be good. It comes from the token's claim, which is not verified yet, so it
     /// only decides what the API server is asked. There is one question for each token.
-    pub(super) fn purpose(&self, token: &str) -> Purpose {
+    pub(super) fn purpose(&self, token: &str) -> TokenPurpose {
         let is_for_uploads = || claimed_audiences(token).contains(&self.audience);
-        if self.cluster_tokens && !is_for_uploads() { Purpose::Cluster } else { Purpose::Uploads }
+        if self.cluster_tokens && !is_for_uploads() { TokenPurpose::Cluster } else { TokenPurpose::Uploads }
     }
 }
 
@@ -47,7 +47,7 @@ impl fmt::Display for AcceptedTokens {
     }
 }
 
-impl Purpose {
+impl TokenPurpose {
     /// The group and the resource that a user with such a token must be allowed to create in the owner's namespace.
     pub(super) fn needed_right(self) -> (Option<&'static str>, &'static str) {
         match self {
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn the_claimed_audience_chooses_the_question() {
-        use Purpose::{Cluster, Uploads};
+        use TokenPurpose::{Cluster, Uploads};
         let api_server = token(r#"{"aud":["https://kubernetes.default.svc"]}"#);
         let cases = [
             (token(r#"{"aud":["cloakroom.cloakroom"],"sub":"a"}"#), Uploads, Uploads),

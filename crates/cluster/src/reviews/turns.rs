@@ -12,9 +12,9 @@ const OF_USER_AT_ONCE: usize = 2;
 
 /// The turns of each user that has a question open, by the user's name.
 #[derive(Debug, Default)]
-pub(super) struct Turns(Mutex<HashMap<Box<str>, Weak<Semaphore>>>);
+pub(super) struct UserTurns(Mutex<HashMap<Box<str>, Weak<Semaphore>>>);
 
-impl Turns {
+impl UserTurns {
     /// The turns of this user. It forgets users that have no question open.
     pub(super) fn of(&self, user: &str) -> Arc<Semaphore> {
         let mut all = lock(&self.0);
@@ -34,7 +34,7 @@ mod tests {
 
     #[test]
     fn a_user_has_turns_of_its_own_as_long_as_something_is_asked_about_it() {
-        let all = Turns::default();
+        let all = UserTurns::default();
         let (first, second, other) = (all.of("jo"), all.of("jo"), all.of("mo"));
         assert!(Arc::ptr_eq(&first, &second) && !Arc::ptr_eq(&first, &other));
         drop((first, second));

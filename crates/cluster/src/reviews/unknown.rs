@@ -16,7 +16,7 @@ pub(super) const MOST: usize = 32;
 
 /// The queue. Clones share it.
 #[derive(Clone)]
-pub(super) struct Unknown(Arc<Mutex<Queue>>);
+pub(super) struct UnknownTokens(Arc<Mutex<Queue>>);
 
 struct Queue {
     running: usize,
@@ -24,15 +24,15 @@ struct Queue {
 }
 
 /// A review that may run. Dropping it lets the next one.
-pub(super) struct Place(Unknown);
+pub(super) struct Place(UnknownTokens);
 
-impl Default for Unknown {
+impl Default for UnknownTokens {
     fn default() -> Self {
         Self(Arc::new(Mutex::new(Queue { running: 0, waiting: WaitingRoom::new(MOST - AT_ONCE) })))
     }
 }
 
-impl Unknown {
+impl UnknownTokens {
     /// Waits until a token from `host` may be asked about. `None` if too many wait: the newest one of the host that has most
     /// of them.
     pub(super) async fn enter(&self, host: Host) -> Option<Place> {
@@ -97,7 +97,7 @@ mod tests {
     }
 
     /// Enters from another task, and returns once the queue has it.
-    async fn entering(unknown: &Unknown, from: Host) -> JoinHandle<Option<Place>> {
+    async fn entering(unknown: &UnknownTokens, from: Host) -> JoinHandle<Option<Place>> {
         let theirs = unknown.clone();
         let entering = tokio::spawn(async move { theirs.enter(from).await });
         tokio::task::yield_now().await;
@@ -106,7 +106,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_host_with_many_tokens_keeps_another_waiting_for_one_of_its_own() {
-        let unknown = Unknown::default();
+        let unknown = UnknownTokens::default();
         let mut many = Vec::new();
         for _ in 0..MOST {
             many.push(entering(&unknown, host(1)).await);
@@ -127,7 +127,7 @@ mod tests {
 
     #[tokio::test]
     async fn clients_that_left_take_no_place() {
-        let unknown = Unknown::default();
+        let unknown = UnknownTokens::default();
         let mut all = Vec::new();
         for _ in 0..MOST {
             all.push(entering(&unknown, host(1)).await);

@@ -6,7 +6,7 @@ use std::fmt;
 use k8s_openapi::api::authentication::v1::UserInfo;
 use k8s_openapi::api::authorization::v1::SubjectAccessReviewSpec;
 
-use super::accepted::Purpose;
+use super::accepted::TokenPurpose;
 use super::cache::Key;
 
 /// The user that the API server found for a token.
@@ -18,12 +18,12 @@ pub struct User {
     extra: Option<BTreeMap<String, Vec<String>>>,
     /// The hash of the token.
     pub(super) key: Key,
-    pub(super) purpose: Purpose,
+    pub(super) purpose: TokenPurpose,
 }
 
 impl User {
     /// `None` if the API server gave no name.
-    pub(super) fn new(info: UserInfo, key: Key, purpose: Purpose) -> Option<Self> {
+    pub(super) fn new(info: UserInfo, key: Key, purpose: TokenPurpose) -> Option<Self> {
         let UserInfo { extra, groups, uid, username } = info;
         let name = username.filter(|name| !name.is_empty())?;
         Some(Self { name, uid, groups, extra, key, purpose })

@@ -4,7 +4,7 @@ use super::error::MultipartError;
 
 /// Limits of one body. The content of parts has no limit here, because the parser never keeps it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct BodyLimits {
     /// Bytes before the first boundary.
     pub preamble_bytes: usize,
     /// Bytes of one part's headers, from the line end of its boundary to the empty line. The blanks before that line
@@ -18,7 +18,7 @@ pub struct Limits {
     pub epilogue_bytes: usize,
 }
 
-impl Default for Limits {
+impl Default for BodyLimits {
     fn default() -> Self {
         Self {
             preamble_bytes: 8 * 1024,

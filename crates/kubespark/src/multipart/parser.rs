@@ -8,13 +8,13 @@ use memchr::memmem;
 use super::boundary::Boundary;
 use super::error::MultipartError;
 use super::headers::{HeaderFault, PartHeaders};
-use super::limits::{Limits, bounded};
+use super::limits::{BodyLimits, bounded};
 use super::scanner::{Scan, Scanner};
 
 /// A piece of a body. For each part come its headers, its content in any number of pieces, and its end. After the last
 /// part comes the end of the whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
+pub enum BodyEvent {
     /// A part begins.
     PartBegin(PartHeaders),
     /// Some content of the part, never empty. It is a slice of a pushed chunk, or of the delimiter.
@@ -28,7 +28,7 @@ pub enum Event {
 /// Reads one multipart body that is pushed chunk by chunk.
 #[derive(Debug)]
 pub struct Parser {
-    limits: Limits,
+    limits: BodyLimits,
     scanner: Scanner,
     state: State,
     parts: usize,
@@ -52,7 +52,7 @@ enum State {
         block: Vec<u8>,
     },
     Content,
-    /// The last part has ended, and [`Event::Done`] is still to be emitted.
+    /// The last part has ended, and [`BodyEvent::Done`] is still to be emitted.
     Closing,
     Epilogue {
         skipped: usize,
@@ -63,12 +63,12 @@ enum State {
 enum Step {
     Again,
     NeedMore,
-    Emit(Event),
+    Emit(BodyEvent),
 }
 
 impl Parser {
     /// A parser at the beginning of a body.
-    pub fn new(boundary: &Boundary, limits: Limits) -> Self {
+    pub fn new(boundary: &Boundary, limits: BodyLimits) -> Self {
         Self {
             limits,
             scanner: Scanner::new(boundary),
@@ -90,7 +90,7 @@ impl Parser {
 
     /// The next event; `None` if another chunk is needed. After an error every call returns that error.
     #[expect(clippy::should_implement_trait, reason = "`None` here is not the end, as it is for iterators")]
-    pub fn next(&mut self) -> Result<Option<Event>, MultipartError> {
+    pub fn next(&mut self) -> Result<Option<BodyEvent>, MultipartError> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
@@ -136,7 +136,7 @@ impl Parser {
         block + self.input.len() + waiting + self.waiting.capacity() * size_of::<Bytes>()
     }
 
-    fn run(&mut self) -> Result<Option<Event>, MultipartError> {
+    fn run(&mut self) -> Result<Option<BodyEvent>, MultipartError> {
         loop {
             match self.step()? {
                 Step::Again => {}
@@ -226,7 +226,7 @@ impl Parser {
         self.state = State::Content;
         // Some senders of empty parts use the empty line as the line end that the next boundary needs.
         self.scanner.at_line_start();
-        Ok(Step::Emit(Event::PartBegin(headers)))
+        Ok(Step::Emit(BodyEvent::PartBegin(headers)))
     }
 
     fn describe(&self, fault: HeaderFault) -> MultipartError {
@@ -241,16 +241,16 @@ impl Parser {
     fn content(&mut self) -> Step {
         match self.scanner.scan(&mut self.input) {
             Scan::NeedMore => return Step::NeedMore,
-            Scan::Data(data) => return Step::Emit(Event::Data(data)),
+            Scan::Data(data) => return Step::Emit(BodyEvent::Data(data)),
             Scan::Delimiter => self.state = State::DelimiterLine { padding: 0 },
             Scan::Close => self.state = State::Closing,
         }
-        Step::Emit(Event::PartEnd)
+        Step::Emit(BodyEvent::PartEnd)
     }
 
     fn close(&mut self) -> Step {
         self.state = State::Epilogue { skipped: 0 };
-        Step::Emit(Event::Done)
+        Step::Emit(BodyEvent::Done)
     }
 
     fn epilogue(&mut self, skipped: usize) -> Result<Step, MultipartError> {

@@ -30,16 +30,16 @@ fn boundary() -> Boundary {
 /// All events up to the end or an error. Adjacent pieces of content are joined, because the chunks decide where they
 /// are cut.
 fn trace<'a>(
-    limits: Limits,
+    limits: BodyLimits,
     chunks: impl IntoIterator<Item = &'a [u8]>,
-) -> (Vec<Event>, Result<(), MultipartError>) {
+) -> (Vec<BodyEvent>, Result<(), MultipartError>) {
     let mut parser = Parser::new(&boundary(), limits);
-    let mut events: Vec<Event> = Vec::new();
+    let mut events: Vec<BodyEvent> = Vec::new();
     for chunk in chunks {
         parser.push(Bytes::copy_from_slice(chunk));
         while let Ok(Some(event)) = parser.next() {
             match (events.last_mut(), event) {
-                (Some(Event::Data(before)), Event::Data(data)) => {
+                (Some(BodyEvent::Data(before)), BodyEvent::Data(data)) => {
                     *before = [before.as_ref(), data.as_ref()].concat().into();
                 }
                 (_, event) => events.push(event),
@@ -49,18 +49,18 @@ fn trace<'a>(
     (events, parser.finish())
 }
 
-fn events_of(limits: Limits, body: &[u8]) -> Result<Vec<Event>, MultipartError> {
+fn events_of(limits: BodyLimits, body: &[u8]) -> Result<Vec<BodyEvent>, MultipartError> {
     let (events, end) = trace(limits, [body]);
     end.map(|()| events)
 }
 
 fn parts(body: &[u8]) -> Result<Vec<Part>, MultipartError> {
     let mut parts = Vec::new();
-    for event in events_of(Limits::default(), body)? {
+    for event in events_of(BodyLimits::default(), body)? {
         match event {
-            Event::PartBegin(headers) => parts.push((headers, Vec::new())),
-            Event::Data(data) => parts.last_mut().unwrap().1.extend_from_slice(&data),
-            Event::PartEnd | Event::Done => {}
+            BodyEvent::PartBegin(headers) => parts.push((headers, Vec::new())),
+            BodyEvent::Data(data) => parts.last_mut().unwrap().1.extend_from_slice(&data),
+            BodyEvent::PartEnd | BodyEvent::Done => {}
         }
     }
     Ok(parts)
@@ -71,7 +71,7 @@ fn contents(body: &str) -> Vec<String> {
     contents.map(|(_, content)| String::from_utf8(content).unwrap()).collect()
 }
 
-fn refusal(limits: Limits, body: &str) -> String {
+fn refusal(limits: BodyLimits, body: &str) -> String {
     events_of(limits, body.as_bytes()).unwrap_err().to_string()
 }
 
@@ -93,9 +93,9 @@ fn kubesparks_client_curl_and_requests_are_understood() {
 #[test]
 fn events_come_in_order_and_the_body_ends_with_done() {
     let body = format!("preamble\r\n--3f2a \t\r\n{PART}x\r\n--3f2a-- \r\nepilogue");
-    let events = events_of(Limits::default(), body.as_bytes()).unwrap();
-    assert!(matches!(&events[0], Event::PartBegin(headers) if headers.name == "a"));
-    assert_eq!(events[1..], [Event::Data("x".into()), Event::PartEnd, Event::Done]);
+    let events = events_of(BodyLimits::default(), body.as_bytes()).unwrap();
+    assert!(matches!(&events[0], BodyEvent::PartBegin(headers) if headers.name == "a"));
+    assert_eq!(events[1..], [BodyEvent::Data("x".into()), BodyEvent::PartEnd, BodyEvent::Done]);
 }
 
 #[test]
@@ -133,10 +133,10 @@ fn empty_parts_are_read_in_both_spellings() {
 #[test]
 fn content_is_a_slice_of_the_chunk_and_not_a_copy() {
     let chunk = Bytes::from(format!("--3f2a\r\n{PART}content\r\n--3f2a--"));
-    let mut parser = Parser::new(&boundary(), Limits::default());
+    let mut parser = Parser::new(&boundary(), BodyLimits::default());
     parser.push(chunk.clone());
     while let Some(event) = parser.next().unwrap() {
-        if let Event::Data(data) = event {
+        if let BodyEvent::Data(data) = event {
             assert!(chunk.as_ptr_range().contains(&data.as_ptr()));
         }
     }
@@ -148,11 +148,11 @@ fn content_that_is_full_of_almost_delimiters_is_one_slice_of_its_chunk() {
     for content in ["\r\n--3f2ax", "\r\n--3f2a-x", "\r\n--3f2", "\r\n--3f2a\n", "\r", "\r\n", "-"] {
         let content = format!(".{}.", content.repeat(1000));
         let chunk = Bytes::from(format!("--3f2a\r\n{PART}{content}\r\n--3f2a--"));
-        let mut parser = Parser::new(&boundary(), Limits::default());
+        let mut parser = Parser::new(&boundary(), BodyLimits::default());
         parser.push(chunk);
         let mut slices = Vec::new();
         while let Some(event) = parser.next().unwrap() {
-            if let Event::Data(data) = event {
+            if let BodyEvent::Data(data) = event {
                 slices.push(data);
             }
         }
@@ -162,7 +162,7 @@ fn content_that_is_full_of_almost_delimiters_is_one_slice_of_its_chunk() {
 
 #[test]
 fn every_limit_is_kept_and_named() {
-    let limits = Limits { preamble_bytes: 4, header_bytes: 64, headers: 2, parts: 2, epilogue_bytes: 4 };
+    let limits = BodyLimits { preamble_bytes: 4, header_bytes: 64, headers: 2, parts: 2, epilogue_bytes: 4 };
     let part = format!("--3f2a\r\n{PART}\r\n");
     let cases = [
         ("12345\r\n--3f2a--".to_owned(), "too many bytes before its first part; at most 4"),
@@ -181,7 +181,7 @@ fn every_limit_is_kept_and_named() {
 
 #[test]
 fn malformed_bodies_are_refused_with_the_place() {
-    let limits = Limits::default();
+    let limits = BodyLimits::default();
     let cases = [
         (format!("--3f2a x\r\n{PART}"), "not alone on its line"),
         (format!("--3f2a\rx{PART}"), "not alone on its line"),
@@ -197,7 +197,7 @@ fn malformed_bodies_are_refused_with_the_place() {
 fn a_body_that_ends_too_early_is_refused_wherever_it_ends() {
     let whole = OKHTTP.strip_suffix("\r\n").unwrap().as_bytes();
     for end in 0..whole.len() {
-        let message = refusal(Limits::default(), &String::from_utf8_lossy(&whole[..end]));
+        let message = refusal(BodyLimits::default(), &String::from_utf8_lossy(&whole[..end]));
         assert!(message.contains("before its closing boundary"), "{end}: {message}");
     }
     assert!(parts(whole).is_ok());
@@ -205,7 +205,7 @@ fn a_body_that_ends_too_early_is_refused_wherever_it_ends() {
 
 #[test]
 fn after_an_error_every_call_returns_that_error() {
-    let mut parser = Parser::new(&boundary(), Limits::default());
+    let mut parser = Parser::new(&boundary(), BodyLimits::default());
     parser.push("--3f2a!".into());
     parser.push("--3f2a x".into());
     assert_eq!(parser.next(), Ok(None));

@@ -62,7 +62,7 @@ pub(super) struct Ends {
     pub(super) closing: CancellationToken,
 }
 
-pub(super) struct Connection {
+pub(super) struct ClientConnection {
     pub(super) peer: SocketAddr,
     pub(super) connections: Connections,
     pub(super) buffer_bytes: usize,
@@ -86,7 +86,7 @@ pub(super) struct Connection {
     pub(super) gave_way: CancellationToken,
 }
 
-impl Connection {
+impl ClientConnection {
     pub(super) async fn run(self, socket: TcpStream, tls: Option<ServerTls>) {
         // Turns off Nagle's algorithm, so that answers are sent at once. The connection also works without these options.
         let _ = socket.set_nodelay(true);

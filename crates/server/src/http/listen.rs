@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::connection::{Connection, Ends};
+use super::connection::{ClientConnection, Ends};
 use super::linger::{Lingering, Remains};
 use super::pace::PaceLimits;
 use super::phase::Phases;
@@ -251,7 +251,7 @@ impl Acceptor {
 
     fn take(&self, stream: TcpStream, peer: SocketAddr, slot: Slot) {
         let is_one_of_few = self.slots.count() <= FEW_CONNECTIONS;
-        let connection = Connection {
+        let connection = ClientConnection {
             peer,
             connections: self.connections,
             buffer_bytes: if is_one_of_few { LARGE_BUFFER } else { SMALL_BUFFER },

@@ -10,12 +10,12 @@ use std::sync::Arc;
     clippy::box_collection,
     reason = "a set is twice as large as its one name, and there are 100,000 of them"
 )]
-pub(super) enum Names {
+pub(super) enum OwnerNames {
     One(Arc<str>),
     Many(Box<HashSet<Arc<str>>>),
 }
 
-impl Names {
+impl OwnerNames {
     pub(super) fn insert(&mut self, name: &Arc<str>) {
         match self {
             Self::One(one) if one == name => {}
@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn names_are_added_and_removed() {
         let (a, b): (Arc<str>, Arc<str>) = ("a".into(), "b".into());
-        let mut names = Names::One(Arc::clone(&a));
+        let mut names = OwnerNames::One(Arc::clone(&a));
         names.insert(&a);
         assert_eq!((names.len(), names.iter().collect::<Vec<_>>()), (1, vec!["a"]));
         names.insert(&b);
@@ -69,6 +69,6 @@ mod tests {
         assert!(!names.remove("a"));
         assert_eq!(names.iter().collect::<Vec<_>>(), ["b"]);
         assert!(names.remove("b"));
-        assert!(Names::One(a).remove("a"));
+        assert!(OwnerNames::One(a).remove("a"));
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::names::Names;
+use super::names::OwnerNames;
 use super::wanted::{Keys, Wanted};
 use cloakroom_core::resource::Owner;
 
@@ -42,7 +42,7 @@ struct Namespace {
 }
 
 /// The names of the objects that carry a label key, by the label's value.
-type Carriers = HashMap<Arc<str>, Names>;
+type Carriers = HashMap<Arc<str>, OwnerNames>;
 
 #[derive(Debug)]
 struct Object {
@@ -151,7 +151,7 @@ impl Namespace {
         let value = values.get_key_value(value).map_or_else(|| value.into(), |(value, _)| Arc::clone(value));
         match values.get_mut(&value) {
             Some(names) => names.insert(name),
-            None => drop(values.insert(Arc::clone(&value), Names::One(Arc::clone(name)))),
+            None => drop(values.insert(Arc::clone(&value), OwnerNames::One(Arc::clone(name)))),
         }
         (key, value)
     }
@@ -206,8 +206,8 @@ impl Namespace {
         }
         let carriers = owner.labels().map(|(key, value)| self.by_label.get(key)?.get(value));
         // A label that no object carries counts as the rarest, so there are no candidates.
-        let rarest = carriers.min_by_key(|names| names.map_or(0, Names::len)).flatten();
-        Box::new(rarest.into_iter().flat_map(Names::iter))
+        let rarest = carriers.min_by_key(|names| names.map_or(0, OwnerNames::len)).flatten();
+        Box::new(rarest.into_iter().flat_map(OwnerNames::iter))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Keys of the volumes of driver and executors.
 
 use super::kind::{bare_boolean, boolean, text};
-use super::{Key, Table};
+use super::{Key, KeyTable};
 
 /// The keys of one role's volumes.
 #[derive(Debug)]
@@ -95,7 +95,7 @@ pub const LOCAL_DIRS_IN_MEMORY: Key<bool> = boolean("spark.kubernetes.local.dirs
     .substituted()
     .meaning("whether local folders are in memory");
 
-pub(super) static TABLE: Table = Table {
+pub(super) static TABLE: KeyTable = KeyTable {
     title: "Volumes",
     entries: &[
         &DRIVER_VOLUMES.mount_path.entry,

@@ -11,7 +11,7 @@ use crate::stamp::Claim;
 
 /// All of it. What this version cannot read is left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Facts {
+pub struct LedgerFacts {
     /// The cluster that was asked about owners, by the uid of its namespace `kube-system`; `None` if none is known.
     pub cluster: Option<String>,
     /// The kinds, with their namespaces, that a server on this ledger once read completely.

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::error::{Cause, CreateError, Leftover, Undo};
+use super::error::{CreateCause, CreateError, Leftover, Undo};
 use super::{explain, is_about_dry_runs};
 use cloakroom_cluster::calls::{Calls, ObjectPath, Patience, retried, retried_with_doubt, said};
 use cloakroom_cluster::{ApiFailure, ApiServer};
@@ -29,9 +29,9 @@ pub async fn try_companions(
             tried = tried => match tried {
                 Ok(()) => continue,
                 Err(cause) if !stop.is_cancelled() => cause,
-                Err(_) => Cause::Stopped,
+                Err(_) => CreateCause::Stopped,
             },
-            () = stop.cancelled() => Cause::Stopped,
+            () = stop.cancelled() => CreateCause::Stopped,
         };
         return Err(CreateError { cause, undo: Undo::Nothing });
     }
@@ -59,7 +59,7 @@ impl Companions {
             Ok(()) => Ok(companions),
             Err(cause) => {
                 let undo = companions.undo().await;
-                let cause = if stop.is_cancelled() { Cause::Stopped } else { cause };
+                let cause = if stop.is_cancelled() { CreateCause::Stopped } else { cause };
                 Err(CreateError { cause, undo })
             }
         }
@@ -70,11 +70,11 @@ impl Companions {
         namespace: &str,
         objects: &[Value],
         stop: &CancellationToken,
-    ) -> Result<(), Cause> {
+    ) -> Result<(), CreateCause> {
         let patience = Patience { stop, after_timeouts: true };
         for object in objects {
             if stop.is_cancelled() {
-                return Err(Cause::Stopped);
+                return Err(CreateCause::Stopped);
             }
             let path = ObjectPath::new(object, namespace)?;
             let (answer, was_ambiguous) =
@@ -90,7 +90,7 @@ impl Companions {
                 }
             }
         }
-        if stop.is_cancelled() { Err(Cause::Stopped) } else { Ok(()) }
+        if stop.is_cancelled() { Err(CreateCause::Stopped) } else { Ok(()) }
     }
 
     /// Deletes all of them. A request to stop does not interrupt it.

@@ -10,7 +10,7 @@ use cloakroom_spark::keys;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{cause}{undo}")]
 pub struct CreateError {
-    pub cause: Cause,
+    pub cause: CreateCause,
     /// What became of the objects that were created before it.
     pub undo: Undo,
 }
@@ -18,7 +18,7 @@ pub struct CreateError {
 impl CreateError {
     /// Whether the user stopped the submission.
     pub fn is_stopped(&self) -> bool {
-        self.cause == Cause::Stopped
+        self.cause == CreateCause::Stopped
     }
 
     /// Whether the pod is still there, or may be.
@@ -29,7 +29,7 @@ impl CreateError {
 
 /// The failure. A field `what` is the object as messages name it: `pod x in namespace n`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Cause {
+pub enum CreateCause {
     /// The user stopped the submission.
     #[error("stopped before the application was submitted")]
     Stopped,

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::error::{Cause, CreateError, Undo};
+use super::error::{CreateCause, CreateError, Undo};
 use super::explain;
 use cloakroom_cluster::calls::{Calls, ObjectPath, Patience, retried};
 use cloakroom_cluster::{ApiFailure, ApiServer};
@@ -39,7 +39,7 @@ pub async fn existing(
     };
     let found = tokio::select! {
         asked = asked => asked,
-        () = stop.cancelled() => Err(Cause::Stopped),
+        () = stop.cancelled() => Err(CreateCause::Stopped),
     };
     found.map_err(|cause| CreateError { cause, undo: Undo::Nothing })
 }

@@ -1,6 +1,6 @@
 //! Turns a failed call into a cause that the user can act on.
 
-use super::error::Cause;
+use super::error::CreateCause;
 use crate::submission::Submission;
 use cloakroom_cluster::ApiFailure;
 use cloakroom_cluster::calls::{Calls, ObjectPath};
@@ -20,68 +20,68 @@ struct Call<'a> {
 }
 
 /// The driver pod could not be created.
-pub(super) fn pod(calls: &Calls, submission: &Submission, failure: ApiFailure) -> Cause {
+pub(super) fn pod(calls: &Calls, submission: &Submission, failure: ApiFailure) -> CreateCause {
     let called = format!("pod {}", submission.pod_name);
     Call { calls, verbs: &["create"], resource: PODS.to_owned(), called }.explain(failure)
 }
 
 /// An object could not be applied. For an object that does not exist yet, an apply needs the right to create it as
 /// well.
-pub(super) fn object(calls: &Calls, path: &ObjectPath, failure: ApiFailure) -> Cause {
+pub(super) fn object(calls: &Calls, path: &ObjectPath, failure: ApiFailure) -> CreateCause {
     Call { calls, verbs: &["create", "patch"], resource: path.resource(), called: path.called() }
         .explain(failure)
 }
 
 /// An object could not be read.
-pub(super) fn seen(calls: &Calls, path: &ObjectPath, failure: ApiFailure) -> Cause {
+pub(super) fn seen(calls: &Calls, path: &ObjectPath, failure: ApiFailure) -> CreateCause {
     let call = Call { calls, verbs: &["get"], resource: path.resource(), called: path.called() };
     let what = call.what();
     match call.explain(failure.clone()) {
-        Cause::Failed { .. } | Cause::Invalid { .. } => Cause::NotSeen { what, failure },
+        CreateCause::Failed { .. } | CreateCause::Invalid { .. } => CreateCause::NotSeen { what, failure },
         cause => cause,
     }
 }
 
 impl Call<'_> {
-    fn explain(self, failure: ApiFailure) -> Cause {
+    fn explain(self, failure: ApiFailure) -> CreateCause {
         let address = self.calls.server().address().to_owned();
         match failure {
             ApiFailure::Unauthorized { message } => {
                 let credentials = self.calls.server().credentials().to_owned();
-                Cause::Unauthorized { address, credentials, message }
+                CreateCause::Unauthorized { address, credentials, message }
             }
             ApiFailure::Forbidden { message } => self.forbidden(message),
             ApiFailure::NotFound { message } if message.starts_with("namespaces ") => {
-                Cause::NoNamespace { namespace: self.calls.namespace().to_owned(), address, message }
+                CreateCause::NoNamespace { namespace: self.calls.namespace().to_owned(), address, message }
             }
             ApiFailure::NotFound { message } if self.resource != PODS => {
-                Cause::NoSuchKind { resource: self.resource, address, message }
+                CreateCause::NoSuchKind { resource: self.resource, address, message }
             }
-            ApiFailure::NotFound { message } => Cause::NotKubernetes { address, message },
+            ApiFailure::NotFound { message } => CreateCause::NotKubernetes { address, message },
             ApiFailure::Refused { code: code @ 300..400, message } => {
-                Cause::Redirected { address, code, message }
+                CreateCause::Redirected { address, code, message }
             }
             ApiFailure::Refused { code: code @ 400..500, message } => {
-                Cause::Invalid { what: self.what(), code, message }
+                CreateCause::Invalid { what: self.what(), code, message }
             }
-            ApiFailure::Untrusted { why } => Cause::Untrusted { address, why },
-            ApiFailure::Unreachable { why } => Cause::Unreachable { address, why },
-            failure => Cause::Failed { what: self.what(), failure },
+            ApiFailure::Untrusted { why } => CreateCause::Untrusted { address, why },
+            ApiFailure::Unreachable { why } => CreateCause::Unreachable { address, why },
+            failure => CreateCause::Failed { what: self.what(), failure },
         }
     }
 
     /// Tells the two kinds of 403 apart: the user lacks a right, or admission refuses the object. No field of the
     /// answer says which. Only the message of an authorizer has `cannot` behind the quoted user.
-    fn forbidden(self, message: String) -> Cause {
+    fn forbidden(self, message: String) -> CreateCause {
         let what = self.what();
         let namespace = self.calls.namespace().to_owned();
         if !message.contains("\" cannot ") {
-            return Cause::Refused { what, namespace, is_pod: self.resource == PODS, message };
+            return CreateCause::Refused { what, namespace, is_pod: self.resource == PODS, message };
         }
         let credentials = self.calls.server().credentials().to_owned();
         let act = format!("{} {}", self.verbs.join(" and "), self.resource);
         let advice = self.advice_on_rights(&namespace).into_boxed_str();
-        Cause::NotAllowed { act, namespace, credentials, message, advice }
+        CreateCause::NotAllowed { act, namespace, credentials, message, advice }
     }
 
     fn advice_on_rights(&self, namespace: &str) -> String {

@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::{ContainerStatus, Event, Pod};
 
 use super::LOGGER;
 use super::outcome::{Outcome, Verdict, has_ended, verdict};
-use super::trouble::{self, Told, Trouble};
+use super::trouble::{self, ToldTroubles, Trouble};
 use crate::create::Created;
 use crate::events::Log;
 use crate::log::{Level, Status};
@@ -28,7 +28,7 @@ pub(super) struct Driver<'a> {
     /// The last statuses of containers that were seen. A kubelet that evicts a pod removes them from its status.
     containers: Vec<ContainerStatus>,
     block: String,
-    told: Told,
+    told: ToldTroubles,
     is_waiting: bool,
     was_reported: bool,
 }
@@ -45,7 +45,7 @@ impl<'a> Driver<'a> {
             last: serde_json::from_value(created.pod.clone()).unwrap_or_default(),
             containers: Vec::new(),
             block: String::new(),
-            told: Told::default(),
+            told: ToldTroubles::default(),
             is_waiting: false,
             was_reported: false,
         }

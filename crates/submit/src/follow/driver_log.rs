@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use crate::log::quoted;
-use cloakroom_cluster::calls::{Calls, Log};
+use cloakroom_cluster::calls::{Calls, ContainerLog};
 
 /// The longest wait for the log. It only helps, so it must not delay the end.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
@@ -33,7 +33,7 @@ impl DriverLog {
             if log.is_cut { calls.log(pod, container, SHOWN_LINES).await } else { Ok(log) }
         };
         match timeout(LONGEST_WAIT, reading).await.ok()? {
-            Ok(Log { text, .. }) => Some(Self::new(text)),
+            Ok(ContainerLog { text, .. }) => Some(Self::new(text)),
             Err(failure) => {
                 tracing::debug!(error = %failure, "the driver's log cannot be shown");
                 None

@@ -7,8 +7,8 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 
 use super::outcome::{disruption, ended, failed_init_containers, has_ended, reason_and_message};
-use super::trouble::{self, Told, Trouble};
-use crate::exit_code::{Role, in_words};
+use super::trouble::{self, ToldTroubles, Trouble};
+use crate::exit_code::{ContainerRole, in_words};
 use crate::log::Level;
 use crate::pod_state::{containers, phase};
 
@@ -65,7 +65,7 @@ pub(super) struct Executors {
     /// Unique ids of executors that were reported as ended, and whose pods may still be seen.
     told: HashSet<String>,
     /// Reported troubles of executors that do not start.
-    told_troubles: Told,
+    told_troubles: ToldTroubles,
 }
 
 impl From<Pod> for Executor {
@@ -209,7 +209,10 @@ impl Executor {
         let mut parts = self.end.init.clone();
         match &self.end.code {
             Some((code, reason)) => {
-                parts.push(format!("it exited with {}", in_words(*code, reason.as_deref(), Role::Executor)));
+                parts.push(format!(
+                    "it exited with {}",
+                    in_words(*code, reason.as_deref(), ContainerRole::Executor)
+                ));
             }
             // After an eviction, the status has no containers.
             None if self.ran && !self.is_deleted => {

@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod, PodCondition};
 use serde::Serialize;
 
-use crate::exit_code::{Role, in_words};
+use crate::exit_code::{ContainerRole, in_words};
 use crate::pod_state::{containers, phase};
 use crate::submission::ExitCodeRule;
 use cloakroom_core::text::in_one_line;
@@ -82,7 +82,7 @@ pub(super) fn verdict(pod: &Pod, driver: &str) -> Verdict {
 fn failure(pod: &Pod, end: Option<&ContainerStateTerminated>, driver: &str) -> String {
     match end {
         Some(end) => {
-            let words = in_words(end.exit_code, end.reason.as_deref(), Role::Driver);
+            let words = in_words(end.exit_code, end.reason.as_deref(), ContainerRole::Driver);
             format!("its container {driver} exited with {words}")
         }
         None if is_running(pod, driver) => {
@@ -126,7 +126,7 @@ fn details(pod: &Pod, driver: &str) -> Vec<String> {
     let others = containers(pod).iter().filter(|one| one.name != driver);
     lines.extend(
         others
-            .filter_map(|one| failed_container("container", one, Role::Sidecar))
+            .filter_map(|one| failed_container("container", one, ContainerRole::Sidecar))
             .map(|failed| format!("The {failed}")),
     );
     lines
@@ -137,7 +137,7 @@ fn details(pod: &Pod, driver: &str) -> Vec<String> {
 pub(super) fn failed_init_containers(pod: &Pod) -> impl Iterator<Item = String> {
     let statuses = pod.status.as_ref().and_then(|status| status.init_container_statuses.as_deref());
     let statuses = statuses.unwrap_or_default().iter().filter(|status| !is_sidecar(pod, &status.name));
-    statuses.filter_map(|status| failed_container("init-container", status, Role::InitContainer))
+    statuses.filter_map(|status| failed_container("init-container", status, ContainerRole::InitContainer))
 }
 
 /// Whether an init-container is a sidecar, which runs as long as the pod
@@ -168,7 +168,7 @@ pub(super) fn condition<'a>(pod: &'a Pod, kind: &str) -> Option<&'a PodCondition
     pod.status.as_ref()?.conditions.iter().flatten().find(|condition| condition.type_ == kind)
 }
 
-fn failed_container(what: &str, status: &ContainerStatus, role: Role) -> Option<String> {
+fn failed_container(what: &str, status: &ContainerStatus, role: ContainerRole) -> Option<String> {
     let end = ended(status).filter(|end| end.exit_code != 0)?;
     let words = in_words(end.exit_code, end.reason.as_deref(), role);
     let said = end.message.as_deref().map(in_one_line).filter(|said| !said.is_empty());

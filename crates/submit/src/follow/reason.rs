@@ -13,7 +13,7 @@ const OF_A_DRIVER: [&str; 4] = ["pods", "configmaps", "services", "persistentvol
 
 /// A reason that the user can do something about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Reason {
+pub(super) enum FailureReason {
     /// The driver's service account lacks a right that every driver needs.
     Forbidden { account: String, namespace: String, verb: String, resource: String },
     /// A quota has no room for executors.
@@ -24,7 +24,7 @@ pub(super) enum Reason {
     NoLog { namespace: String },
 }
 
-impl Reason {
+impl FailureReason {
     /// The reason of a driver in `namespace` that ended with `exit_code`. `log` is `None` if it cannot be read.
     pub(super) fn find(log: Option<&str>, exit_code: u8, namespace: &str) -> Option<Self> {
         let has_no_executors = exit_code == TOO_MANY_EXECUTORS_FAILED;
@@ -43,7 +43,7 @@ impl Reason {
 /// Looks for `User "system:serviceaccount:NAMESPACE:ACCOUNT" cannot create resource "pods" in …`. This is the API
 /// server's message, which Spark repeats. Only kinds that a driver itself needs count, because the application may make
 /// calls too.
-fn forbidden(line: &str, namespace: &str) -> Option<Reason> {
+fn forbidden(line: &str, namespace: &str) -> Option<FailureReason> {
     let (_, rest) = line.split_once("User \"system:serviceaccount:")?;
     let (account, rest) = rest.split_once("\" cannot ")?;
     let account = account.strip_prefix(namespace)?.strip_prefix(':')?;
@@ -52,28 +52,32 @@ fn forbidden(line: &str, namespace: &str) -> Option<Reason> {
     let [account, verb, resource] = [account, verb, resource].map(in_one_line);
     OF_A_DRIVER.contains(&resource.as_str()).then(|| {
         let namespace = namespace.to_owned();
-        Reason::Forbidden { account, namespace, verb, resource }
+        FailureReason::Forbidden { account, namespace, verb, resource }
     })
 }
 
 /// Looks for `exceeded quota: NAME, requested: …, used: …, limited: …`, which is the API server's message too.
-fn over_quota(line: &str, namespace: &str) -> Option<Reason> {
+fn over_quota(line: &str, namespace: &str) -> Option<FailureReason> {
     let (_, rest) = line.split_once("exceeded quota: ")?;
     let (name, rest) = rest.split_once(", ")?;
     // Spark's client adds a sentence of its own behind it.
     let lacks = rest.split(". ").next().unwrap_or_default().trim_end_matches('.');
     let [name, lacks] = [name, lacks].map(in_one_line);
-    lacks.starts_with("requested: ").then(|| Reason::Quota { name, lacks, namespace: namespace.to_owned() })
+    lacks.starts_with("requested: ").then(|| FailureReason::Quota {
+        name,
+        lacks,
+        namespace: namespace.to_owned(),
+    })
 }
 
 /// Looks for `violates PodSecurity "LEVEL:VERSION": …`, the message of the API server's admission.
-fn pod_security(line: &str) -> Option<Reason> {
+fn pod_security(line: &str) -> Option<FailureReason> {
     let (_, rest) = line.split_once("violates PodSecurity \"")?;
     let (level, _) = rest.split_once('"')?;
-    Some(Reason::PodSecurity { level: in_one_line(level) })
+    Some(FailureReason::PodSecurity { level: in_one_line(level) })
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for FailureReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Forbidden { account, namespace, verb, resource } => write!(
@@ -107,8 +111,8 @@ impl fmt::Display for Reason {
 mod tests {
     use super::*;
 
-    fn found(log: &str, code: u8) -> Option<Reason> {
-        Reason::find(Some(log), code, "spark")
+    fn found(log: &str, code: u8) -> Option<FailureReason> {
+        FailureReason::find(Some(log), code, "spark")
     }
 
     fn refused(account: &str, verb: &str, resource: &str) -> String {
@@ -122,7 +126,7 @@ mod tests {
     fn an_account_without_the_rights_of_a_driver_is_named() {
         let line = refused("system:serviceaccount:spark:default", "get", "pods");
         let of = |verb: &str| {
-            Some(Reason::Forbidden {
+            Some(FailureReason::Forbidden {
                 account: "default".to_owned(),
                 namespace: "spark".to_owned(),
                 verb: verb.to_owned(),
@@ -147,8 +151,11 @@ mod tests {
                     requests.memory=1536Mi, limited: requests.memory=2Gi";
         let lacks =
             "requested: requests.memory=896Mi, used: requests.memory=1536Mi, limited: requests.memory=2Gi";
-        let expected =
-            Reason::Quota { name: "team".to_owned(), lacks: lacks.to_owned(), namespace: "spark".to_owned() };
+        let expected = FailureReason::Quota {
+            name: "team".to_owned(),
+            lacks: lacks.to_owned(),
+            namespace: "spark".to_owned(),
+        };
         for end in
             ["", ".", ". Received status: Status(apiVersion=v1, code=403, message=exceeded quota: x, y)."]
         {
@@ -161,14 +168,14 @@ mod tests {
     #[test]
     fn pod_security_counts_where_too_many_executors_failed() {
         let line = "pods \"x\" is forbidden: violates PodSecurity \"restricted:latest\": allowPrivilegeEscalation != false";
-        let expected = Reason::PodSecurity { level: "restricted:latest".to_owned() };
+        let expected = FailureReason::PodSecurity { level: "restricted:latest".to_owned() };
         assert_eq!(found(line, 11), Some(expected));
         assert_eq!(found(line, 1), None);
     }
 
     #[test]
     fn without_a_log_it_is_said_where_the_reason_is_only_if_executors_failed() {
-        assert_eq!(Reason::find(None, 1, "spark"), None);
-        assert!(matches!(Reason::find(None, 11, "spark"), Some(Reason::NoLog { .. })));
+        assert_eq!(FailureReason::find(None, 1, "spark"), None);
+        assert!(matches!(FailureReason::find(None, 11, "spark"), Some(FailureReason::NoLog { .. })));
     }
 }

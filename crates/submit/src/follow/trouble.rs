@@ -18,9 +18,9 @@ pub(super) struct Trouble {
 
 /// The keys of reported troubles. Their number is limited, because messages may have parts that change each time.
 #[derive(Debug, Default)]
-pub(super) struct Told(HashSet<String>);
+pub(super) struct ToldTroubles(HashSet<String>);
 
-impl Told {
+impl ToldTroubles {
     const MOST: usize = 100;
 
     /// Adds a key, and returns whether it has to be reported now.

@@ -17,7 +17,7 @@ use cloakroom_core::retry::{Failures, WITHOUT_JITTER};
 
 /// A change, or the state of the watch. `T` is the part of a pod that the receiver needs.
 #[derive(Debug)]
-pub(super) enum Seen<T> {
+pub(super) enum PodChange<T> {
     /// All selected pods, from a full read.
     All(Vec<T>),
     /// A pod is new or has changed.
@@ -36,7 +36,7 @@ pub(super) enum Seen<T> {
 
 /// A running watch. It ends when this is dropped.
 pub(super) struct Watching<T> {
-    receiver: mpsc::Receiver<Seen<T>>,
+    receiver: mpsc::Receiver<PodChange<T>>,
     _task: AbortOnDropHandle<()>,
 }
 
@@ -59,7 +59,7 @@ impl<T: From<Pod> + Send + 'static> Watching<T> {
 
 impl<T> Watching<T> {
     /// The next change. It never returns if `watching` is `None` or the watch has ended.
-    pub(super) async fn next(watching: &mut Option<Self>) -> Seen<T> {
+    pub(super) async fn next(watching: &mut Option<Self>) -> PodChange<T> {
         if let Some(watching) = watching
             && let Some(seen) = watching.receiver.recv().await
         {
@@ -74,7 +74,7 @@ struct Watch<T> {
     select: Select,
     look_every: Duration,
     intervals: FollowIntervals,
-    sender: mpsc::Sender<Seen<T>>,
+    sender: mpsc::Sender<PodChange<T>>,
     /// The time since which the credentials are refused.
     refused: Option<Instant>,
     failures: Failures,
@@ -136,11 +136,11 @@ impl<T: From<Pod>> Watch<T> {
             match event {
                 Some(Ok(WatchEvent::Added(pod) | WatchEvent::Modified(pod))) => {
                     since = version(&pod).or(since);
-                    self.send(Seen::Changed(pod.into())).await?;
+                    self.send(PodChange::Changed(pod.into())).await?;
                 }
                 Some(Ok(WatchEvent::Deleted(pod))) => {
                     since = version(&pod).or(since);
-                    self.send(Seen::Deleted(pod.into())).await?;
+                    self.send(PodChange::Deleted(pod.into())).await?;
                 }
                 Some(Ok(WatchEvent::Bookmark(bookmark))) => since = Some(bookmark.metadata.resource_version),
                 // Mostly 410: the API server no longer has the point at which the watch began.
@@ -163,7 +163,7 @@ impl<T: From<Pod>> Watch<T> {
         };
         match looked {
             Ok(()) => {
-                self.send(Seen::All(pods)).await?;
+                self.send(PodChange::All(pods)).await?;
                 Ok(true)
             }
             Err(failure) => {
@@ -175,7 +175,7 @@ impl<T: From<Pod>> Watch<T> {
 
     /// Reads the pods at an interval, because the role does not allow a watch.
     async fn poll(mut self, why: &ApiFailure) -> Result<(), Over> {
-        self.send(Seen::Polling(said(why))).await?;
+        self.send(PodChange::Polling(said(why))).await?;
         let pause = match self.select {
             Select::Name(_) => self.intervals.poll,
             Select::Labels(_) => self.look_every,
@@ -190,7 +190,7 @@ impl<T: From<Pod>> Watch<T> {
 
     async fn is_back(&mut self) -> Result<(), Over> {
         self.refused = None;
-        if self.failures.end() { self.send(Seen::Back).await } else { Ok(()) }
+        if self.failures.end() { self.send(PodChange::Back).await } else { Ok(()) }
     }
 
     /// Reports a failure once, and waits. The pause doubles each time.
@@ -204,17 +204,17 @@ impl<T: From<Pod>> Watch<T> {
             _ => false,
         };
         if is_final {
-            self.send(Seen::Refused(failure)).await?;
+            self.send(PodChange::Refused(failure)).await?;
             return Err(Over);
         }
         if self.failures.is_news(()) {
-            self.send(Seen::Away(said(&failure))).await?;
+            self.send(PodChange::Away(said(&failure))).await?;
         }
         sleep(self.failures.wait(&self.intervals.backoff, failure.retry_after(), WITHOUT_JITTER)).await;
         Ok(())
     }
 
-    async fn send(&self, seen: Seen<T>) -> Result<(), Over> {
+    async fn send(&self, seen: PodChange<T>) -> Result<(), Over> {
         self.sender.send(seen).await.map_err(|_| Over)
     }
 }

@@ -7,7 +7,7 @@ use thiserror::Error;
 use super::facts::Uncollected;
 use super::no_way::no_way;
 use cloakroom_core::resource::OwnerError;
-use cloakroom_reach::{Named, and_advice};
+use cloakroom_reach::{NamedBy, and_advice};
 use cloakroom_spark::SettingError;
 use cloakroom_spark::hadoop_user::NoUser;
 use cloakroom_transfer::client::{Failure, GivenUp};
@@ -64,7 +64,7 @@ pub enum PlanError {
         "the staging server at {server} does not say which image the init-container is to have: {given_up}{}",
         and_advice(&given_up.failure, *named)
     )]
-    ServerNotAsked { server: String, given_up: Box<GivenUp>, named: Named },
+    ServerNotAsked { server: String, given_up: Box<GivenUp>, named: NamedBy },
     /// The Service of the staging server cannot be reached.
     #[error("{}", no_service(server, given_up, no_way.as_deref()))]
     ServiceNotReached { server: String, given_up: Box<GivenUp>, no_way: Option<Box<PlanError>> },
@@ -85,7 +85,7 @@ pub enum PlanError {
         named.image()
     )]
     NoInitImage {
-        named: Named,
+        named: NamedBy,
         /// What else would give an image; empty if no server was asked.
         why: String,
     },

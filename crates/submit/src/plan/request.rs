@@ -4,7 +4,7 @@ use super::error::PlanError;
 use super::submitter::Submitter;
 use cloakroom_core::protocol::WireName;
 use cloakroom_core::protocol::v1::UploadAuthKind;
-use cloakroom_reach::{Named, ServerPlace, ServerService};
+use cloakroom_reach::{NamedBy, ServerPlace, ServerService};
 use cloakroom_spark::SubmitArguments;
 use cloakroom_transfer::client::{RetryPolicy, ServerAddress, TrustedCertificates};
 
@@ -40,7 +40,7 @@ pub struct Question {
     /// How long to wait for a server that does not answer.
     pub policy: RetryPolicy,
     /// Where the user has named the server.
-    pub named: Named,
+    pub named: NamedBy,
     /// Certificates to trust in addition to the system's.
     pub trusted: TrustedCertificates,
     /// The refusal of a file that needs this server, if it is the default one.

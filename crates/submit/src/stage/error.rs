@@ -2,7 +2,7 @@
 
 use super::BundleKind;
 use crate::left::Left;
-use cloakroom_reach::{Named, ServerPlace, advice, and_advice};
+use cloakroom_reach::{NamedBy, ServerPlace, advice, and_advice};
 use cloakroom_transfer::client::{Failure, GivenUp, SetupError, StageError};
 
 /// Files were not staged, or are no longer on the server. No pod was created.
@@ -17,7 +17,7 @@ pub enum StagingError {
         what: BundleKind,
         /// The failure. The message has it already, so it is no `#[source]`.
         why: StageError,
-        named: Named,
+        named: NamedBy,
         left: Vec<Left>,
     },
     /// The user stopped the submission.
@@ -41,7 +41,7 @@ pub enum StagingError {
         id: String,
         server: ServerPlace,
         given_up: GivenUp,
-        named: Named,
+        named: NamedBy,
         left: Vec<Left>,
     },
 }

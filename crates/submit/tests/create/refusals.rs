@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use cloakroom_cluster::Timeouts;
-use cloakroom_submit::create::{Cause, Undo};
+use cloakroom_submit::create::{CreateCause, Undo};
 use cloakroom_testing::api_server::{Fault, Verb};
 use cloakroom_testing::cluster::Cluster as _;
 use cloakroom_testing::scripted::{Answer, Scripted};
@@ -123,7 +123,7 @@ async fn a_quota_is_not_taken_for_a_missing_right() {
     let server = start();
     server.fail_with("dryRun", Verb::Create, Fault::Status(403));
     let error = refused(&server, &submission(NAMESPACE)).await;
-    assert!(matches!(error.cause, Cause::Refused { .. }), "{error}");
+    assert!(matches!(error.cause, CreateCause::Refused { .. }), "{error}");
 }
 
 #[tokio::test]

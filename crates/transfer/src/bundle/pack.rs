@@ -9,7 +9,7 @@ use tar::{EntryType, Header};
 use super::gzip::{GzipWriter, MAX_BLOCK_BYTES};
 use super::method::Method;
 use super::plan::{PackError, PackPlan, PlannedFile};
-use super::sources::{Source, Sources, Stamp};
+use super::sources::{FileStamp, Source, Sources};
 use super::unpack::{BOMB_FLOOR_BYTES, MAX_RATIO};
 
 const TAR_BLOCK_BYTES: usize = 512;
@@ -41,7 +41,7 @@ pub fn pack<W: Write>(
 
 /// Takes the bytes of a bundle, and is told where the content of large files is: it may be the same in a later bundle. A place is told
 /// before the bytes behind it come; some bytes before it may still come.
-pub trait Output: Write {
+pub trait BundleOutput: Write {
     /// A content begins at the byte `at` of the bundle, from 0.
     fn file_begins(&mut self, at: u64);
 
@@ -61,13 +61,13 @@ impl<W: Write> Write for Uncut<W> {
     }
 }
 
-impl<W: Write> Output for Uncut<W> {
+impl<W: Write> BundleOutput for Uncut<W> {
     fn file_begins(&mut self, _: u64) {}
     fn file_ends(&mut self, _: u64, _: u32) {}
 }
 
 /// The same for an output that wants to know where large files are.
-pub fn pack_in_segments<W: Output>(
+pub fn pack_in_segments<W: BundleOutput>(
     plan: &PackPlan,
     sources: &dyn Sources,
     out: W,
@@ -106,7 +106,7 @@ struct Packer<'a, W> {
     on_progress: &'a mut dyn FnMut(u64),
 }
 
-impl<W: Output> Packer<'_, W> {
+impl<W: BundleOutput> Packer<'_, W> {
     /// Writes header, content and padding. The header uses the same method as its file: a deflated header between two
     /// jars would interrupt the stored blocks.
     fn file(&mut self, file: &PlannedFile, sources: &dyn Sources) -> Result<(), PackError> {
@@ -220,7 +220,7 @@ fn fill(buffer: &mut [u8], left: u64, source: &mut dyn Source) -> io::Result<usi
 /// Checks that the open file is still the planned one. A jar must not be half of one build and half of the next.
 fn check_unchanged(file: &PlannedFile, source: &dyn Source) -> Result<(), PackError> {
     let stamp = source.stamp().map_err(|source| unreadable(&file.path, source))?;
-    if stamp == (Stamp { size_bytes: file.size_bytes, modified: file.modified }) {
+    if stamp == (FileStamp { size_bytes: file.size_bytes, modified: file.modified }) {
         Ok(())
     } else {
         Err(PackError::Changed { path: file.path.clone() })

@@ -15,12 +15,12 @@ pub trait Sources: Debug + Send + Sync {
 /// An open file.
 pub trait Source: Read {
     /// The current size and modification time, by which packing notices that the file was changed.
-    fn stamp(&self) -> io::Result<Stamp>;
+    fn stamp(&self) -> io::Result<FileStamp>;
 }
 
 /// The metadata that a change of the content changes too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stamp {
+pub struct FileStamp {
     pub size_bytes: u64,
     /// When the file was last written; `None` if the source does not keep it.
     pub modified: Option<SystemTime>,
@@ -37,8 +37,8 @@ impl Sources for Disk {
 }
 
 impl Source for File {
-    fn stamp(&self) -> io::Result<Stamp> {
+    fn stamp(&self) -> io::Result<FileStamp> {
         let metadata = self.metadata()?;
-        Ok(Stamp { size_bytes: metadata.len(), modified: metadata.modified().ok() })
+        Ok(FileStamp { size_bytes: metadata.len(), modified: metadata.modified().ok() })
     }
 }

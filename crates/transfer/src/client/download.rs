@@ -34,7 +34,7 @@ pub struct Representation {
 
 /// An answer whose body has not been read yet.
 #[derive(Debug)]
-pub struct Download {
+pub struct DownloadAnswer {
     pub representation: Representation,
     /// The position of the body's first byte: 0, or the requested offset.
     pub offset: u64,
@@ -43,21 +43,21 @@ pub struct Download {
 }
 
 impl HttpClient {
-    /// Begins to download a bundle. Even with `resume` the answer may begin at 0: see [`Download::offset`].
+    /// Begins to download a bundle. Even with `resume` the answer may begin at 0: see [`DownloadAnswer::offset`].
     pub async fn open_resource(
         &self,
         server: &ServerAddress,
         id: ResourceId,
         secret: &ResourceSecret,
         resume: Option<&Resume>,
-    ) -> Result<Download, Failure> {
+    ) -> Result<DownloadAnswer, Failure> {
         let url = server.join(&v1::resource_path(id));
         let request = self.to_server().get(url).bearer_auth(secret.expose());
         self.open(request, |request| self.send(request), resume, &[secret.expose()]).await
     }
 
-    /// Begins to download any file. Even with `resume` the answer may begin at 0: see [`Download::offset`].
-    pub async fn open_file(&self, url: &Url, resume: Option<&Resume>) -> Result<Download, Failure> {
+    /// Begins to download any file. Even with `resume` the answer may begin at 0: see [`DownloadAnswer::offset`].
+    pub async fn open_file(&self, url: &Url, resume: Option<&Resume>) -> Result<DownloadAnswer, Failure> {
         let secrets: Vec<&str> = url.password().into_iter().chain(url.query()).collect();
         let send = async |request: RequestBuilder| request.send().await.map_err(|error| self.failure(&error));
         self.open(self.to_web().get(url.clone()), send, resume, &secrets).await
@@ -69,7 +69,7 @@ impl HttpClient {
         send: impl AsyncFnOnce(RequestBuilder) -> Result<Response, Failure>,
         resume: Option<&Resume>,
         secrets: &[&str],
-    ) -> Result<Download, Failure> {
+    ) -> Result<DownloadAnswer, Failure> {
         // Ranges count the stored bytes. A server that compresses the answer would count other bytes.
         let mut request = request.header(ACCEPT_ENCODING, "identity");
         if let Some(resume) = resume {
@@ -80,14 +80,14 @@ impl HttpClient {
         let response = within(patience, send(request)).await??;
         match opened(response.status(), response.headers(), resume) {
             Some((representation, offset)) => {
-                Ok(Download { representation, offset, response, http: self.clone() })
+                Ok(DownloadAnswer { representation, offset, response, http: self.clone() })
             }
             None => Err(self.answered(response, secrets).await),
         }
     }
 }
 
-impl Download {
+impl DownloadAnswer {
     /// Returns the next bytes; `None` at the end of the body.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, Failure> {
         let next = within(self.http.timeouts().stall, self.response.chunk()).await?;

@@ -22,7 +22,7 @@ use super::failure::Failure;
 use super::http::Timeouts;
 use super::reuse::SplicePlan;
 use super::stage::StageObserver;
-use crate::bundle::{Output, PackError, PackPlan, Segment, Segments, Sources, pack_in_segments};
+use crate::bundle::{BundleOutput, PackError, PackPlan, Segment, Segments, Sources, pack_in_segments};
 
 const CHUNK_BYTES: usize = 512 * 1024;
 const CHUNKS_IN_FLIGHT: usize = 3;
@@ -253,7 +253,7 @@ impl Write for Measure {
     }
 }
 
-impl Output for Measure {
+impl BundleOutput for Measure {
     fn file_begins(&mut self, at: u64) {
         self.segments.file_begins(at);
     }
@@ -412,7 +412,7 @@ impl Write for ChannelWriter {
     }
 }
 
-impl Output for ChannelWriter {
+impl BundleOutput for ChannelWriter {
     fn file_begins(&mut self, at: u64) {
         self.measure.file_begins(at);
     }

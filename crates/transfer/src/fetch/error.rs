@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::plan::{Origin, PlanError, Source};
+use super::plan::{FetchPlanError, Origin, Source};
 use crate::bundle::{PlaceError, UnpackError};
 use crate::client::{Answer, Failure};
 use cloakroom_core::protocol::digest;
@@ -18,7 +18,7 @@ use cloakroom_core::time::format_duration;
 pub enum FetchError {
     /// The plan is not usable.
     #[error(transparent)]
-    Plan(#[from] PlanError),
+    Plan(#[from] FetchPlanError),
     /// One source failed, and the other downloads were stopped.
     #[error("could not fetch {what} from {address}: {why}{then}", then = .advice.map(|advice| format!("; {advice}")).unwrap_or_default())]
     Source {
@@ -61,7 +61,7 @@ pub enum FetchError {
 }
 
 impl FetchError {
-    pub(super) fn of_source(source: &Source, cause: &Cause) -> Self {
+    pub(super) fn of_source(source: &Source, cause: &SourceCause) -> Self {
         let (what, address) = (source.what(), source.address());
         Self::Source { what, address, why: cause.why(), advice: cause.advice(source) }
     }
@@ -77,7 +77,7 @@ impl FetchError {
 
 /// The reason why one source failed.
 #[derive(Debug)]
-pub(super) enum Cause {
+pub(super) enum SourceCause {
     /// The exchange with the server failed, and a retry cannot help.
     Failure(Failure),
     /// The server does not know the resource. `has_begun` says whether some of its bytes came before.
@@ -100,7 +100,7 @@ pub(super) enum Cause {
     Lost,
 }
 
-impl Cause {
+impl SourceCause {
     fn why(&self) -> String {
         match self {
             Self::Failure(failure) => failure.to_string(),

@@ -16,7 +16,7 @@ use cloakroom_spark::{RemoteUri, keys};
 
 /// The reason why a plan is not usable.
 #[derive(Debug, thiserror::Error)]
-pub enum PlanError {
+pub enum FetchPlanError {
     /// The server's address is not usable.
     #[error("{setting} is not usable")]
     Server { setting: &'static str, source: AddressError },
@@ -54,9 +54,9 @@ pub enum PlanError {
 }
 
 /// The resource id in the server's ticket; `file` names the ticket in messages. The ticket's address is not checked.
-pub fn resource_id_of_ticket(json: &str, file: &str) -> Result<ResourceId, PlanError> {
+pub fn resource_id_of_ticket(json: &str, file: &str) -> Result<ResourceId, FetchPlanError> {
     let read = ReadTicket::parse(json, true);
-    read.map(|ticket| ticket.id).map_err(|why| PlanError::Ticket { file: file.to_owned(), why })
+    read.map(|ticket| ticket.id).map_err(|why| FetchPlanError::Ticket { file: file.to_owned(), why })
 }
 
 /// The sources of a fetch, which succeed or fail together.
@@ -83,7 +83,12 @@ pub(super) enum Origin {
 
 impl FetchPlan {
     /// Makes the plan for one bundle from the values of flags.
-    pub fn from_ticket(server: &str, id: &str, secret_file: &Path, to: &Path) -> Result<Self, PlanError> {
+    pub fn from_ticket(
+        server: &str,
+        id: &str,
+        secret_file: &Path,
+        to: &Path,
+    ) -> Result<Self, FetchPlanError> {
         let names =
             TicketNames { role: "the bundle", server: "--server", id: "--id", secret: "--secret-file" };
         let ticket = TicketFile { resource_id: id.to_owned(), secret_file: secret_file.to_owned() };
@@ -100,13 +105,13 @@ impl FetchPlan {
         server: Option<&str>,
         fallback: Option<&str>,
         to: &Path,
-    ) -> Result<Self, PlanError> {
+    ) -> Result<Self, FetchPlanError> {
         const FLAG: &str = "--server";
         let ReadTicket { id, secret, server: own, promise } = ReadTicket::parse(json, server.is_some())
-            .map_err(|why| PlanError::Ticket { file: file.to_owned(), why })?;
+            .map_err(|why| FetchPlanError::Ticket { file: file.to_owned(), why })?;
         let address = server.or(own.as_deref()).or(fallback);
-        let address = address.ok_or(PlanError::NoServer { setting: FLAG })?;
-        let address = ServerAddress::parse(address).map_err(|source| PlanError::Server {
+        let address = address.ok_or(FetchPlanError::NoServer { setting: FLAG })?;
+        let address = ServerAddress::parse(address).map_err(|source| FetchPlanError::Server {
             setting: if server.is_some() { FLAG } else { "the ticket's url" },
             source,
         })?;
@@ -116,7 +121,7 @@ impl FetchPlan {
     }
 
     /// Makes the plan from the properties file of an init-container. It may be empty.
-    pub fn from_properties(properties: &InitContainerProperties) -> Result<Self, PlanError> {
+    pub fn from_properties(properties: &InitContainerProperties) -> Result<Self, FetchPlanError> {
         let (jars_dir, files_dir) = (properties.jars_dir.as_path(), properties.files_dir.as_path());
         let server = properties.server_uri.as_deref();
         let mut plan = Self::default();
@@ -144,19 +149,24 @@ impl FetchPlan {
         server: Option<&str>,
         ticket: &TicketFile,
         to: &Path,
-    ) -> Result<(), PlanError> {
-        let server = server.ok_or(PlanError::NoServer { setting: names.server })?;
+    ) -> Result<(), FetchPlanError> {
+        let server = server.ok_or(FetchPlanError::NoServer { setting: names.server })?;
         let server = ServerAddress::parse(server)
-            .map_err(|source| PlanError::Server { setting: names.server, source })?;
+            .map_err(|source| FetchPlanError::Server { setting: names.server, source })?;
         let id = ResourceId::parse_any_case(&ticket.resource_id)
-            .map_err(|source| PlanError::Id { setting: names.id, source })?;
+            .map_err(|source| FetchPlanError::Id { setting: names.id, source })?;
         let secret = ResourceSecret::from_text(read_secret(&ticket.secret_file, names.secret)?);
         let promise = Promise::default();
         self.add(names.role, Origin::Staged { server, id, secret, promise }, to);
         Ok(())
     }
 
-    fn add_remote(&mut self, role: &'static str, uris: &[RemoteUri], to: &Path) -> Result<(), PlanError> {
+    fn add_remote(
+        &mut self,
+        role: &'static str,
+        uris: &[RemoteUri],
+        to: &Path,
+    ) -> Result<(), FetchPlanError> {
         for uri in uris {
             self.add(role, Origin::Remote(RemoteFile::new(uri)?), to);
         }
@@ -172,13 +182,13 @@ impl FetchPlan {
         }
     }
 
-    fn check_names(&self) -> Result<(), PlanError> {
+    fn check_names(&self) -> Result<(), FetchPlanError> {
         let mut seen = BTreeMap::new();
         for source in &self.sources {
             let Origin::Remote(file) = &source.origin else { continue };
             if let Some(first) = seen.insert((&source.target, &file.name), file.shown()) {
                 let path = source.target.join(&file.name);
-                return Err(PlanError::SameName { first, second: file.shown(), path });
+                return Err(FetchPlanError::SameName { first, second: file.shown(), path });
             }
         }
         Ok(())
@@ -261,7 +271,7 @@ mod tests {
     use super::*;
     use cloakroom_spark::Properties;
 
-    fn plan(text: &str) -> Result<FetchPlan, PlanError> {
+    fn plan(text: &str) -> Result<FetchPlan, FetchPlanError> {
         let properties = Properties::parse("spark-init.properties", text).unwrap();
         FetchPlan::from_properties(&InitContainerProperties::from(&properties).unwrap())
     }

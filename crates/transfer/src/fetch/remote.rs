@@ -4,8 +4,8 @@ use std::io::{self, Read};
 
 use crate::client::Url;
 
-use super::error::Cause;
-use super::plan::PlanError;
+use super::error::SourceCause;
+use super::plan::FetchPlanError;
 use crate::bundle::{Folder, UnpackedFile};
 use crate::client::shown;
 use crate::modes;
@@ -26,14 +26,14 @@ pub(super) struct RemoteFile {
 impl RemoteFile {
     /// Takes the last segment of the path as the name, percent-decoded. Refuses names that begin with the prefix of
     /// this room's own hidden files.
-    pub(super) fn new(uri: &RemoteUri) -> Result<Self, PlanError> {
-        let unusable = |why: String| PlanError::Remote { uri: uri.redacted(), why };
+    pub(super) fn new(uri: &RemoteUri) -> Result<Self, FetchPlanError> {
+        let unusable = |why: String| FetchPlanError::Remote { uri: uri.redacted(), why };
         let mut url = Url::parse(uri.as_str()).map_err(|error| unusable(error.to_string()))?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(unusable("its scheme is neither http nor https".to_owned()));
         }
         url.set_fragment(None);
-        let name = uri.file_name().map_err(|error| PlanError::RemoteName(error.to_string()))?;
+        let name = uri.file_name().map_err(|error| FetchPlanError::RemoteName(error.to_string()))?;
         let is_hidden = name.starts_with(crate::bundle::RESERVED_PREFIX);
         if is_hidden || FileName::parse(&name).is_err() {
             return Err(unusable("its last segment is not usable as a file name".to_owned()));
@@ -53,13 +53,13 @@ pub(super) fn save(
     folder: &Folder,
     name: &str,
     max_bytes: u64,
-) -> Result<UnpackedFile, Cause> {
+) -> Result<UnpackedFile, SourceCause> {
     let path = folder.path().join(name);
-    let disk = |source: io::Error| Cause::Disk { path: path.clone(), source };
+    let disk = |source: io::Error| SourceCause::Disk { path: path.clone(), source };
     let mut file = folder.create_file(name).map_err(disk)?;
     let size_bytes = io::copy(&mut input.take(max_bytes.saturating_add(1)), &mut file).map_err(disk)?;
     if size_bytes > max_bytes {
-        return Err(Cause::TooLarge { limit: format_size(max_bytes) });
+        return Err(SourceCause::TooLarge { limit: format_size(max_bytes) });
     }
     modes::set(&file, FILE_MODE).map_err(disk)?;
     Ok(UnpackedFile { name: name.to_owned(), size_bytes })
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
     use cloakroom_spark::DependencyUri;
 
-    fn remote(text: &str) -> Result<RemoteFile, PlanError> {
+    fn remote(text: &str) -> Result<RemoteFile, FetchPlanError> {
         match DependencyUri::parse(text).unwrap() {
             DependencyUri::Http(uri) => RemoteFile::new(&uri),
             other => panic!("{other:?} is not remote"),
@@ -118,6 +118,6 @@ mod tests {
         assert_eq!(file.size_bytes, 5);
         let mode = std::fs::metadata(outer.path().join("a")).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o644);
-        assert!(matches!(save(&mut &b"12345"[..], &folder, "b", 4), Err(Cause::TooLarge { .. })));
+        assert!(matches!(save(&mut &b"12345"[..], &folder, "b", 4), Err(SourceCause::TooLarge { .. })));
     }
 }

@@ -4,12 +4,12 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use tokio::sync::mpsc;
 
-use super::error::Cause;
+use super::error::SourceCause;
 use super::plan::{Origin, Source};
 use super::source_retries::SourceRetries;
 use super::stream::Piece;
 use super::ticket::Promise;
-use crate::client::{Answer, Download, Failure, HttpClient, Representation, Resume};
+use crate::client::{Answer, DownloadAnswer, Failure, HttpClient, Representation, Resume};
 use cloakroom_core::protocol::problem::Code;
 
 /// How a download ended.
@@ -18,7 +18,7 @@ pub(super) enum Ended {
     Complete { sha256: [u8; 32], size_bytes: u64 },
     /// The server's current bytes are not those that the download began with. `next` is the new answer, if it begins at
     /// 0.
-    StartOver { why: &'static str, next: Option<Box<Download>> },
+    StartOver { why: &'static str, next: Option<Box<DownloadAnswer>> },
     /// The reader stopped; the reader has the reason.
     ReaderStopped,
 }
@@ -45,9 +45,9 @@ pub(super) async fn download(
     source: &Source,
     http: &HttpClient,
     retries: &SourceRetries,
-    mut first: Option<Box<Download>>,
+    mut first: Option<Box<DownloadAnswer>>,
     sink: &mpsc::Sender<Piece>,
-) -> Result<Ended, Cause> {
+) -> Result<Ended, SourceCause> {
     let mut transfer = Transfer {
         promise: source.promise(),
         retries,
@@ -87,14 +87,18 @@ pub(super) async fn download(
     }
 }
 
-async fn open(source: &Source, http: &HttpClient, resume: Option<&Resume>) -> Result<Download, Failure> {
+async fn open(
+    source: &Source,
+    http: &HttpClient,
+    resume: Option<&Resume>,
+) -> Result<DownloadAnswer, Failure> {
     match &source.origin {
         Origin::Staged { server, id, secret, .. } => http.open_resource(server, *id, secret, resume).await,
         Origin::Remote(file) => http.open_file(&file.url, resume).await,
     }
 }
 
-fn begins_at_zero(download: Download) -> Option<Box<Download>> {
+fn begins_at_zero(download: DownloadAnswer) -> Option<Box<DownloadAnswer>> {
     (download.offset == 0).then(|| Box::new(download))
 }
 
@@ -121,7 +125,7 @@ impl Transfer<'_> {
     }
 
     /// Whether the body of `next` begins exactly where this download stopped.
-    fn continues_with(&self, next: &Download) -> bool {
+    fn continues_with(&self, next: &DownloadAnswer) -> bool {
         let Some(known) = self.representation.as_ref().filter(|_| self.received_bytes > 0) else {
             return next.offset == 0;
         };
@@ -136,7 +140,7 @@ impl Transfer<'_> {
     }
 
     /// Reads the body of an answer. It is an error if the answer announces another size or digest than the ticket.
-    async fn pour(&mut self, mut download: Download) -> Result<Poured, Cause> {
+    async fn pour(&mut self, mut download: DownloadAnswer) -> Result<Poured, SourceCause> {
         if self.received_bytes == 0 {
             let Representation { size_bytes, sha256, .. } = download.representation;
             self.keep_promise(size_bytes, sha256)?;
@@ -145,7 +149,7 @@ impl Transfer<'_> {
         Ok(self.pour_on(&mut download).await)
     }
 
-    async fn pour_on(&mut self, download: &mut Download) -> Poured {
+    async fn pour_on(&mut self, download: &mut DownloadAnswer) -> Poured {
         loop {
             let next = tokio::select! {
                 next = download.chunk() => next,
@@ -175,17 +179,19 @@ impl Transfer<'_> {
 
     /// The cause for a failure that no retry can cure. A 404 after the first bytes means something else than a 404 at
     /// once.
-    fn cause(&self, source: &Source, failure: Failure) -> Cause {
+    fn cause(&self, source: &Source, failure: Failure) -> SourceCause {
         match (&source.origin, failure) {
             (Origin::Staged { .. }, Failure::Answered(answer)) if is_unknown(&answer) => {
-                Cause::Unknown { answer, has_begun: self.received_bytes > 0 }
+                SourceCause::Unknown { answer, has_begun: self.received_bytes > 0 }
             }
-            (_, failure) => Cause::Failure(failure),
+            (_, failure) => SourceCause::Failure(failure),
         }
     }
 
-    fn keep_promise(&self, size_bytes: Option<u64>, sha256: Option<[u8; 32]>) -> Result<(), Cause> {
-        self.promise.broken_by(size_bytes, sha256).map_or(Ok(()), |how| Err(Cause::OtherThanTicket { how }))
+    fn keep_promise(&self, size_bytes: Option<u64>, sha256: Option<[u8; 32]>) -> Result<(), SourceCause> {
+        self.promise
+            .broken_by(size_bytes, sha256)
+            .map_or(Ok(()), |how| Err(SourceCause::OtherThanTicket { how }))
     }
 
     fn size_bytes(&self) -> Option<u64> {
@@ -197,13 +203,13 @@ impl Transfer<'_> {
     }
 
     /// Sends the end only if all bytes are right.
-    async fn complete(self) -> Result<Ended, Cause> {
+    async fn complete(self) -> Result<Ended, SourceCause> {
         let came: [u8; 32] = self.sha256.clone().finalize().into();
         self.keep_promise(Some(self.received_bytes), Some(came))?;
         if let Some(announced) = self.representation.and_then(|representation| representation.sha256)
             && announced != came
         {
-            return Err(Cause::Damaged { announced, came });
+            return Err(SourceCause::Damaged { announced, came });
         }
         match self.sink.send(Piece::End).await {
             Ok(()) => Ok(Ended::Complete { sha256: came, size_bytes: self.received_bytes }),

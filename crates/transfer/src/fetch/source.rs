@@ -7,7 +7,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
-use super::error::Cause;
+use super::error::SourceCause;
 use super::observer::FetchObserver;
 use super::plan::{Origin, Source};
 use super::remote;
@@ -16,7 +16,7 @@ use super::run::FetchOptions;
 use super::source_retries::SourceRetries;
 use super::stream::{PieceReader, bridge};
 use crate::bundle::{Folder, UnpackLimits, UnpackedFile, unpack};
-use crate::client::{Download, HttpClient};
+use crate::client::{DownloadAnswer, HttpClient};
 
 /// What all sources of a fetch share.
 pub(super) struct Tools<'a> {
@@ -43,7 +43,7 @@ pub(super) async fn fetch(
     source: &Source,
     target: &Arc<Folder>,
     tools: &Tools<'_>,
-) -> Result<Fetched, Cause> {
+) -> Result<Fetched, SourceCause> {
     let retries = SourceRetries::new(source.what(), tools.options.backoff, Arc::clone(&tools.observer));
     match tokio::time::timeout_at(tools.deadline, attempts(source, target, tools, &retries)).await {
         Ok(outcome) => outcome,
@@ -57,21 +57,21 @@ async fn attempts(
     target: &Arc<Folder>,
     tools: &Tools<'_>,
     retries: &SourceRetries,
-) -> Result<Fetched, Cause> {
+) -> Result<Fetched, SourceCause> {
     let started = Instant::now();
-    let mut first: Option<Box<Download>> = None;
+    let mut first: Option<Box<DownloadAnswer>> = None;
     loop {
         let (sink, reader) = bridge();
         let extracting = extract(source, Arc::clone(target), reader, tools);
         let ended = download(source, tools.http, retries, first.take(), &sink).await;
         drop(sink);
-        let extracted = extracting.await.unwrap_or(Err(Cause::Lost));
+        let extracted = extracting.await.unwrap_or(Err(SourceCause::Lost));
         match ended? {
             Ended::Complete { sha256, size_bytes } => {
                 let (elapsed, (folder, files)) = (started.elapsed(), extracted?);
                 return Ok(Fetched { folder, files, sha256, downloaded_bytes: size_bytes, elapsed });
             }
-            Ended::ReaderStopped => return Err(extracted.err().unwrap_or(Cause::Lost)),
+            Ended::ReaderStopped => return Err(extracted.err().unwrap_or(SourceCause::Lost)),
             Ended::StartOver { why, next } => {
                 retries.start_over(why);
                 first = next;
@@ -85,7 +85,7 @@ fn extract(
     target: Arc<Folder>,
     mut reader: PieceReader,
     tools: &Tools<'_>,
-) -> JoinHandle<Result<(Folder, Vec<UnpackedFile>), Cause>> {
+) -> JoinHandle<Result<(Folder, Vec<UnpackedFile>), SourceCause>> {
     let limits = tools.options.limits;
     let hidden = source.hidden();
     let remote_name = match &source.origin {
@@ -94,7 +94,7 @@ fn extract(
     };
     tools.threads.spawn_blocking(move || {
         // What an interrupted run left there is removed first.
-        let disk = |source| Cause::Disk { path: target.path().join(&hidden), source };
+        let disk = |source| SourceCause::Disk { path: target.path().join(&hidden), source };
         let folder = target.make_empty(&hidden).map_err(disk)?;
         let files = match remote_name {
             None => extract_bundle(&mut reader, &folder, &limits)?,
@@ -108,9 +108,9 @@ fn extract_bundle(
     reader: &mut PieceReader,
     folder: &Folder,
     limits: &UnpackLimits,
-) -> Result<Vec<UnpackedFile>, Cause> {
-    let files = unpack(&mut *reader, folder, limits).map_err(Cause::Unpack)?;
+) -> Result<Vec<UnpackedFile>, SourceCause> {
+    let files = unpack(&mut *reader, folder, limits).map_err(SourceCause::Unpack)?;
     // The digest also covers the bytes after the archive.
-    reader.drain().map_err(|source| Cause::Disk { path: folder.path().to_owned(), source })?;
+    reader.drain().map_err(|source| SourceCause::Disk { path: folder.path().to_owned(), source })?;
     Ok(files)
 }

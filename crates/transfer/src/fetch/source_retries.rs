@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::error::Cause;
+use super::error::SourceCause;
 use super::observer::FetchObserver;
 use crate::client::Failure;
 use cloakroom_core::lock::lock;
@@ -63,18 +63,18 @@ impl SourceRetries {
     }
 
     /// The cause if the source is not there after `limit`.
-    pub(super) fn time_up(&self, limit: Duration) -> Cause {
+    pub(super) fn time_up(&self, limit: Duration) -> SourceCause {
         let state = lock(&self.state);
         match (&state.last, state.total_bytes) {
-            (Some(last), _) => Cause::TimeUp { last: last.clone(), limit },
+            (Some(last), _) => SourceCause::TimeUp { last: last.clone(), limit },
             (None, Some(total)) => {
                 let came = format!("only {} of {} came", format_size(state.came_bytes), format_size(total));
-                Cause::TooSlow { came, limit }
+                SourceCause::TooSlow { came, limit }
             }
             (None, None) if state.came_bytes > 0 => {
-                Cause::TooSlow { came: format!("only {} came", format_size(state.came_bytes)), limit }
+                SourceCause::TooSlow { came: format!("only {} came", format_size(state.came_bytes)), limit }
             }
-            (None, None) => Cause::TooSlow { came: "no answer came".to_owned(), limit },
+            (None, None) => SourceCause::TooSlow { came: "no answer came".to_owned(), limit },
         }
     }
 }

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
-use super::super::answer::{LATE, Reason, Refusal, Trouble};
+use super::super::answer::{CallTrouble, LATE, Reason, StoreRefusal};
 use super::super::calls::PATIENCE;
 use super::super::connector::{Count, beginning, why};
 use super::Hdfs;
@@ -41,7 +41,7 @@ struct Places {
 
 impl Places {
     /// Leaves out the datanode at `location`, which had this trouble. The trouble is the answer if no other one is to be tried.
-    async fn leave_out(&mut self, location: &str, trouble: Trouble) -> Result<(), Trouble> {
+    async fn leave_out(&mut self, location: &str, trouble: CallTrouble) -> Result<(), CallTrouble> {
         self.tried += 1;
         if self.tried == DATANODES {
             return Err(trouble);
@@ -64,11 +64,11 @@ impl Hdfs {
         path: &Path,
         operation: &str,
         parameters: &[(&str, &str)],
-    ) -> Result<T, Trouble> {
+    ) -> Result<T, CallTrouble> {
         // A new file is asked for by PUT, all else by GET.
         let method = if call == StoreCall::Put { Method::PUT } else { Method::GET };
         let text = self.tell(call, method, path, operation, parameters).await?;
-        serde_json::from_slice(&text).map_err(|_| Trouble::unclear())
+        serde_json::from_slice(&text).map_err(|_| CallTrouble::unclear())
     }
 
     /// Tells the namenodes, one after the other until one answers that is not on standby.
@@ -79,11 +79,11 @@ impl Hdfs {
         path: &Path,
         operation: &str,
         parameters: &[(&str, &str)],
-    ) -> Result<Bytes, Trouble> {
+    ) -> Result<Bytes, CallTrouble> {
         let (first, count) = (self.active.load(Ordering::Relaxed), self.namenodes.len());
         // So that each of them is asked within the time for a call.
         let patience = NODE_PATIENCE.min(PATIENCE / u32::try_from(count + 1).unwrap_or(u32::MAX));
-        let mut last: Option<Trouble> = None;
+        let mut last: Option<CallTrouble> = None;
         for number in (0..count).map(|step| (first + step) % count) {
             let url = self.url(number, path, operation, parameters)?;
             let asked = async {
@@ -101,11 +101,11 @@ impl Hdfs {
             // A namenode that is away is told rather than one on standby.
             last = last.filter(|last| !last.is_refusal()).or(Some(trouble));
         }
-        Err(last.unwrap_or_else(|| Trouble::no_answer(LATE)))
+        Err(last.unwrap_or_else(|| CallTrouble::no_answer(LATE)))
     }
 
     /// Opens a range of a file.
-    pub(super) async fn open(&self, path: &Path, range: &Range<u64>) -> Result<Response, Trouble> {
+    pub(super) async fn open(&self, path: &Path, range: &Range<u64>) -> Result<Response, CallTrouble> {
         let (offset, length) = (range.start.to_string(), (range.end - range.start).to_string());
         let parameters = [("offset", offset.as_str()), ("length", &length)];
         let mut places = Places::default();
@@ -120,9 +120,9 @@ impl Hdfs {
         }
     }
 
-    fn late(&self, call: StoreCall) -> Trouble {
+    fn late(&self, call: StoreCall) -> CallTrouble {
         self.metrics.store_request(call, StoreOutcome::Unavailable);
-        Trouble::no_answer(LATE)
+        CallTrouble::no_answer(LATE)
     }
 
     /// The address for a call on a file, at a datanode that is not left out.
@@ -133,7 +133,7 @@ impl Hdfs {
         operation: &str,
         parameters: &[(&str, &str)],
         places: &mut Places,
-    ) -> Result<String, Trouble> {
+    ) -> Result<String, CallTrouble> {
         loop {
             let others = [("noredirect", "true"), ("excludedatanodes", &*places.left_out)];
             let others = others.into_iter().filter(|(_, value)| !value.is_empty());
@@ -148,7 +148,7 @@ impl Hdfs {
     }
 
     /// Writes a file durably, in a folder that is there. `body` is asked for the bytes again when a datanode could not be reached.
-    pub(super) async fn write(&self, path: &Path, body: impl Fn() -> Body) -> Result<(), Trouble> {
+    pub(super) async fn write(&self, path: &Path, body: impl Fn() -> Body) -> Result<(), CallTrouble> {
         let parameters = [
             ("overwrite", "true"),
             // Each datanode syncs each block before it says that it has it.
@@ -176,16 +176,16 @@ impl Hdfs {
         path: &Path,
         operation: &str,
         parameters: &[(&str, &str)],
-    ) -> Result<Url, Trouble> {
+    ) -> Result<Url, CallTrouble> {
         let text = format!("{}://{}/webhdfs/v1/{path}", self.scheme, self.namenodes[number]);
-        let mut url = Url::parse(&text).map_err(|_| Trouble::unclear())?;
+        let mut url = Url::parse(&text).map_err(|_| CallTrouble::unclear())?;
         url.query_pairs_mut()
             .extend_pairs([("op", operation), ("user.name", &self.user)])
             .extend_pairs(parameters);
         Ok(url)
     }
 
-    async fn counted(&self, call: StoreCall, request: RequestBuilder) -> Result<Response, Trouble> {
+    async fn counted(&self, call: StoreCall, request: RequestBuilder) -> Result<Response, CallTrouble> {
         let mut count = Count::begin(&self.metrics, call);
         let answer = answer(request).await;
         count.outcome = Some(outcome(&answer));
@@ -194,28 +194,28 @@ impl Hdfs {
 }
 
 /// The answer to a request; an error if it is not that it was done.
-async fn answer(request: RequestBuilder) -> Result<Response, Trouble> {
+async fn answer(request: RequestBuilder) -> Result<Response, CallTrouble> {
     let answer = request.send().await.map_err(|error| no_answer(&error))?;
     let status = answer.status();
     if status.is_success() {
         return Ok(answer);
     }
     let body = beginning(answer.bytes_stream()).await;
-    Err(Trouble::refused(Refusal::of_hdfs(status, &body)))
+    Err(CallTrouble::refused(StoreRefusal::of_hdfs(status, &body)))
 }
 
-fn no_answer(error: &reqwest::Error) -> Trouble {
+fn no_answer(error: &reqwest::Error) -> CallTrouble {
     if error.is_connect() {
-        Trouble { host: None, reason: Reason::Unreached(why(HttpErrorKind::Connect, error)) }
+        CallTrouble { host: None, reason: Reason::Unreached(why(HttpErrorKind::Connect, error)) }
     } else {
-        Trouble::no_answer(&why(HttpErrorKind::Unknown, error))
+        CallTrouble::no_answer(&why(HttpErrorKind::Unknown, error))
     }
 }
 
-fn outcome<T>(answer: &Result<T, Trouble>) -> StoreOutcome {
+fn outcome<T>(answer: &Result<T, CallTrouble>) -> StoreOutcome {
     match answer {
         Ok(_) => StoreOutcome::Ok,
-        Err(Trouble { reason: Reason::Refused(refusal), .. }) => refusal.outcome(),
+        Err(CallTrouble { reason: Reason::Refused(refusal), .. }) => refusal.outcome(),
         Err(_) => StoreOutcome::Unavailable,
     }
 }

@@ -13,7 +13,7 @@ use tokio::sync::{Mutex, mpsc};
 use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::super::answer::{BROKEN, Failure};
+use super::super::answer::{BROKEN, CallFailure};
 use super::super::calls::{Bucket, PATIENCE, to_complete};
 use super::Hdfs;
 
@@ -37,7 +37,7 @@ struct FileWriter {
     incoming: Path,
     /// To the request. It ends when this is dropped.
     pieces: mpsc::Sender<Bytes>,
-    request: AbortOnDropHandle<Result<(), Failure>>,
+    request: AbortOnDropHandle<Result<(), CallFailure>>,
     length: u64,
 }
 

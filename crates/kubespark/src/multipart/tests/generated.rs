@@ -67,8 +67,8 @@ fn cut<'a>(body: &'a [u8], lengths: &[usize]) -> Vec<&'a [u8]> {
     chunks
 }
 
-fn tight() -> Limits {
-    Limits { preamble_bytes: 40, header_bytes: 120, headers: 3, parts: 3, epilogue_bytes: 20 }
+fn tight() -> BodyLimits {
+    BodyLimits { preamble_bytes: 40, header_bytes: 120, headers: 3, parts: 3, epilogue_bytes: 20 }
 }
 
 proptest! {
@@ -95,7 +95,7 @@ proptest! {
             parser.push(Bytes::copy_from_slice(chunk));
             given += chunk.len();
             while let Ok(Some(event)) = parser.next() {
-                if let Event::Data(data) = event {
+                if let BodyEvent::Data(data) = event {
                     prop_assert!(!data.is_empty());
                     taken += data.len();
                 }
@@ -124,7 +124,7 @@ proptest! {
 
     #[test]
     fn what_is_held_back_of_content_is_never_longer_than_a_delimiter(body in fragments()) {
-        let mut parser = Parser::new(&boundary(), Limits::default());
+        let mut parser = Parser::new(&boundary(), BodyLimits::default());
         parser.push(format!("--3f2a\r\n{PART}").into());
         let _ = parser.next();
         let mut taken = 0;
@@ -132,7 +132,7 @@ proptest! {
             parser.push(Bytes::copy_from_slice(&[*byte]));
             while let Ok(Some(event)) = parser.next() {
                 match event {
-                    Event::Data(data) => taken += data.len(),
+                    BodyEvent::Data(data) => taken += data.len(),
                     _ => return Ok(()),
                 }
             }
@@ -150,6 +150,6 @@ proptest! {
         let read = parts(&body).unwrap();
         let read: Vec<_> = read.into_iter().map(|(headers, content)| (headers.name, content)).collect();
         prop_assert_eq!(read, sent);
-        prop_assert!(trace(Limits::default(), cut(&body, &lengths)).1.is_ok());
+        prop_assert!(trace(BodyLimits::default(), cut(&body, &lengths)).1.is_ok());
     }
 }

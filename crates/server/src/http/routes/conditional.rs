@@ -6,7 +6,7 @@ use axum::http::header::{IF_MATCH, IF_NONE_MATCH, IF_RANGE};
 
 /// The result of the preconditions of a GET or HEAD.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum PreconditionOutcome {
     /// The preconditions hold.
     Proceed,
     /// `304`: the client has this bundle already.
@@ -16,13 +16,13 @@ pub(super) enum Outcome {
 }
 
 /// Evaluates `If-Match` and then `If-None-Match`, which is the order of section 13.2.2.
-pub(super) fn evaluate(headers: &HeaderMap, etag: &str) -> Outcome {
+pub(super) fn evaluate(headers: &HeaderMap, etag: &str) -> PreconditionOutcome {
     if headers.contains_key(IF_MATCH) && !lists(headers, &IF_MATCH, etag, strong) {
-        Outcome::Failed
+        PreconditionOutcome::Failed
     } else if lists(headers, &IF_NONE_MATCH, etag, weak) {
-        Outcome::NotModified
+        PreconditionOutcome::NotModified
     } else {
-        Outcome::Proceed
+        PreconditionOutcome::Proceed
     }
 }
 
@@ -62,15 +62,15 @@ mod tests {
     fn preconditions_are_judged_as_the_rfc_says() {
         let etag = "\"a\"";
         for (name, value, expected) in [
-            (IF_NONE_MATCH, "\"a\"", Outcome::NotModified),
-            (IF_NONE_MATCH, "W/\"a\"", Outcome::NotModified),
-            (IF_NONE_MATCH, "\"b\", \"a\"", Outcome::NotModified),
-            (IF_NONE_MATCH, "*", Outcome::NotModified),
-            (IF_NONE_MATCH, "\"b\"", Outcome::Proceed),
-            (IF_MATCH, "\"a\"", Outcome::Proceed),
-            (IF_MATCH, "*", Outcome::Proceed),
-            (IF_MATCH, "W/\"a\"", Outcome::Failed),
-            (IF_MATCH, "\"b\"", Outcome::Failed),
+            (IF_NONE_MATCH, "\"a\"", PreconditionOutcome::NotModified),
+            (IF_NONE_MATCH, "W/\"a\"", PreconditionOutcome::NotModified),
+            (IF_NONE_MATCH, "\"b\", \"a\"", PreconditionOutcome::NotModified),
+            (IF_NONE_MATCH, "*", PreconditionOutcome::NotModified),
+            (IF_NONE_MATCH, "\"b\"", PreconditionOutcome::Proceed),
+            (IF_MATCH, "\"a\"", PreconditionOutcome::Proceed),
+            (IF_MATCH, "*", PreconditionOutcome::Proceed),
+            (IF_MATCH, "W/\"a\"", PreconditionOutcome::Failed),
+            (IF_MATCH, "\"b\"", PreconditionOutcome::Failed),
         ] {
             assert_eq!(evaluate(&headers(name, value), etag), expected, "{value}");
         }

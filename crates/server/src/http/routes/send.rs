@@ -12,7 +12,7 @@ use axum::response::{IntoResponse as _, Response};
 use futures_util::{Stream, TryStreamExt as _};
 use tracing::field::display;
 
-use super::conditional::{Outcome, evaluate, range_counts};
+use super::conditional::{PreconditionOutcome, evaluate, range_counts};
 use super::range::{Requested, parse};
 use crate::http::error::ApiError;
 use crate::http::measure::Sending;
@@ -41,15 +41,15 @@ pub(super) async fn send(
     let bundle = resource.data.bundle;
     let etag = format!("\"{}\"", digest::to_hex(&bundle.sha256));
     match evaluate(headers, &etag) {
-        Outcome::Proceed => {}
-        Outcome::NotModified => {
+        PreconditionOutcome::Proceed => {}
+        PreconditionOutcome::NotModified => {
             // A 304 has the length that a 200 would have (RFC 9110, sections 8.6 and 15.4.5). Otherwise hyper would
             // send a length of 0 to HEAD.
             let length = HeaderValue::from(bundle.size_bytes);
             let headers = [(ETAG, value(&etag)?), (CACHE_CONTROL, CACHING), (CONTENT_LENGTH, length)];
             return Ok((StatusCode::NOT_MODIFIED, headers).into_response());
         }
-        Outcome::Failed => {
+        PreconditionOutcome::Failed => {
             return Err(ApiError::new(
                 Code::PreconditionFailed,
                 "If-Match names another bundle than this one",

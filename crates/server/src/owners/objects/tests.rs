@@ -92,8 +92,9 @@ fn labels_that_no_object_carries_any_more_take_no_memory() {
             objects.apply(Source::All, 1, "a", name, [("app", value)].into_iter());
         }
     }
-    let carriers =
-        |objects: &Objects, value: &str| objects.namespaces["a"].by_label["app"].get(value).map(Names::len);
+    let carriers = |objects: &Objects, value: &str| {
+        objects.namespaces["a"].by_label["app"].get(value).map(OwnerNames::len)
+    };
     assert_eq!((carriers(&objects, "x"), carriers(&objects, "y")), (None, Some(2)));
     objects.remove(Source::All, "a", "one");
     assert_eq!(carriers(&objects, "y"), Some(1));

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use cloakroom_core::resource::{BlobKey, Resource, ResourceId, SecretHash, State, UploadHandle};
 use cloakroom_storage::ledger::{
-    Abandoned, Chosen, Completion, Deletion, Fact, Facts, Finish, Forgotten, Ledger, LedgerError, Mirror,
-    Observation, Page, PendingResource, Rowless, Totals,
+    Abandoned, Chosen, Completion, Deletion, Fact, Finish, Forgotten, Ledger, LedgerError, LedgerFacts,
+    Mirror, Observation, Page, PendingResource, Rowless, Totals,
 };
 use jiff::Timestamp;
 
@@ -89,7 +89,7 @@ impl Ledger for FaultyLedger {
         self.faults.of_ledger(Step::LedgerTotals, self.inner.totals()).await
     }
 
-    async fn facts(&self) -> Result<Facts, LedgerError> {
+    async fn facts(&self) -> Result<LedgerFacts, LedgerError> {
         self.faults.of_ledger(Step::LedgerOther, self.inner.facts()).await
     }
 

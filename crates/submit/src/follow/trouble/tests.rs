@@ -48,10 +48,10 @@ fn an_unschedulable_pod_is_one_trouble_for_any_number_of_nodes() {
 
 #[test]
 fn the_number_of_told_troubles_has_a_bound() {
-    let mut told = Told::default();
+    let mut told = ToldTroubles::default();
     assert!(told.is_new("0".to_owned()) && !told.is_new("0".to_owned()));
     let count = (0..1000).filter(|number| told.is_new(number.to_string())).count();
-    assert_eq!((count + 1, told.0.len()), (Told::MOST, Told::MOST));
+    assert_eq!((count + 1, told.0.len()), (ToldTroubles::MOST, ToldTroubles::MOST));
 }
 
 #[test]

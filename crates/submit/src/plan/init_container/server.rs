@@ -10,7 +10,7 @@ use crate::plan::request::{Answer, Question};
 use cloakroom_core::resource::is_dns_subdomain;
 use cloakroom_core::text::chain;
 use cloakroom_kubespark::trust_store_to_pem;
-use cloakroom_reach::{Named, ServerChoice, ServerPlace, ServerService, Uploader};
+use cloakroom_reach::{NamedBy, ServerChoice, ServerPlace, ServerService, UploadAccount};
 use cloakroom_spark::keys::Key;
 use cloakroom_spark::{DependencyUri, SettingError, SparkConf, keys};
 use cloakroom_transfer::client::{
@@ -43,13 +43,13 @@ pub(in crate::plan) struct StagingServer {
     pub place: ServerPlace,
     pub token: Option<UploadToken>,
     /// The account whose tokens the server may want, if no token is given.
-    pub uploader: Option<Uploader>,
+    pub uploader: Option<UploadAccount>,
     /// How long to wait for a server that does not answer.
     pub policy: RetryPolicy,
     /// Whether a bundle may have parts of an earlier one.
     pub may_reuse: bool,
     /// Where the user has named the server, for advice in messages.
-    pub named: Named,
+    pub named: NamedBy,
     /// Certificates that this machine trusts in addition to the system's.
     pub trusted: TrustedCertificates,
     /// Its address for pods.
@@ -261,12 +261,12 @@ impl TrustKeys {
 }
 
 /// How the user has named the server and its certificate.
-pub(in crate::plan) fn named(conf: &SparkConf) -> Named {
-    Named::new(&ServerChoice::of_settings(conf), conf.origin(&keys::TLS_CLIENT_CERT_PEM))
+pub(in crate::plan) fn named(conf: &SparkConf) -> NamedBy {
+    NamedBy::new(&ServerChoice::of_settings(conf), conf.origin(&keys::TLS_CLIENT_CERT_PEM))
 }
 
 /// A warning if a Service is named beside an address.
-fn unused_service(choice: &ServerChoice, named: Named) -> Option<String> {
+fn unused_service(choice: &ServerChoice, named: NamedBy) -> Option<String> {
     let unused = keys::CLOAKROOM_SERVER_SERVICE;
     let is_unused = choice.address.is_some() && choice.service.is_some();
     let named = named.address();
@@ -284,7 +284,7 @@ fn policy(conf: &SparkConf, place: &ServerPlace) -> Result<RetryPolicy, SettingE
 }
 
 /// The account whose tokens are requested, if the server's namespace is known.
-fn uploader(conf: &SparkConf, choice: &ServerChoice) -> Result<Option<Uploader>, SettingError> {
+fn uploader(conf: &SparkConf, choice: &ServerChoice) -> Result<Option<UploadAccount>, SettingError> {
     let key = &keys::CLOAKROOM_UPLOAD_SERVICE_ACCOUNT;
     let account = conf.get(key);
     if account.is_some_and(|account| !is_dns_subdomain(account)) {
@@ -292,7 +292,7 @@ fn uploader(conf: &SparkConf, choice: &ServerChoice) -> Result<Option<Uploader>,
         return Err(conf.refuse(key, problem));
     }
     let namespace = choice.namespace_for_tokens().map_err(|bad| bad.in_settings(conf))?;
-    Ok(namespace.map(|namespace| Uploader::to_server_in(&namespace, account)))
+    Ok(namespace.map(|namespace| UploadAccount::to_server_in(&namespace, account)))
 }
 
 /// The upload token of the file that the setting names.

@@ -24,7 +24,7 @@ use crate::{Log, Randomness, Submission};
 use cloakroom_reach::ServerChoice;
 use cloakroom_spark::arguments::{CommandLine, Defaults, Settings};
 use cloakroom_spark::{Properties, SubmitArguments};
-use cloakroom_transfer::bundle::{PackPlan, Source, Sources, Stamp, pack};
+use cloakroom_transfer::bundle::{FileStamp, PackPlan, Source, Sources, pack};
 
 /// Files by their paths. There are no other files, and nothing on the web.
 #[derive(Debug, Clone, Default)]
@@ -94,8 +94,8 @@ impl Read for Opened {
 }
 
 impl Source for Opened {
-    fn stamp(&self) -> io::Result<Stamp> {
-        Ok(Stamp { size_bytes: self.0.get_ref().len() as u64, modified: None })
+    fn stamp(&self) -> io::Result<FileStamp> {
+        Ok(FileStamp { size_bytes: self.0.get_ref().len() as u64, modified: None })
     }
 }
 

@@ -9,7 +9,7 @@ use cloakroom_core::client::Client;
 use cloakroom_core::protocol::problem::Code;
 use cloakroom_core::resource::{FileName, Holder};
 use cloakroom_core::text::excerpt;
-use cloakroom_kubespark::multipart::{Event, MultipartError, PartHeaders};
+use cloakroom_kubespark::multipart::{BodyEvent, MultipartError, PartHeaders};
 use cloakroom_kubespark::v0::{OWNER_PART, RESOURCES_PART, StagedResourcesOwner};
 use cloakroom_storage::{NewUpload, Staging, Upload};
 
@@ -52,15 +52,15 @@ impl Form {
     }
 
     /// Processes the next event of the body.
-    pub(super) async fn take(&mut self, event: Event) -> Result<(), ApiError> {
+    pub(super) async fn take(&mut self, event: BodyEvent) -> Result<(), ApiError> {
         match event {
-            Event::PartBegin(headers) => self.begin(headers).await?,
-            Event::Data(bytes) => self.data(bytes).await?,
-            Event::PartEnd => {
+            BodyEvent::PartBegin(headers) => self.begin(headers).await?,
+            BodyEvent::Data(bytes) => self.data(bytes).await?,
+            BodyEvent::PartEnd => {
                 self.owner_is_whole |= self.part == Part::Owner;
                 self.part = Part::None;
             }
-            Event::Done => self.is_done = true,
+            BodyEvent::Done => self.is_done = true,
         }
         Ok(())
     }

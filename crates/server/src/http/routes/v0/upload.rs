@@ -21,7 +21,7 @@ use crate::owners::Admission;
 use cloakroom_core::metrics::UploadMeasurement;
 use cloakroom_core::protocol::problem::Code;
 use cloakroom_core::resource::{Holder, Lifetime, Owner, OwnerKind};
-use cloakroom_kubespark::multipart::{Limits, Parser, boundary_of};
+use cloakroom_kubespark::multipart::{BodyLimits, Parser, boundary_of};
 use cloakroom_kubespark::v0::{StagedResourcesOwner, SubmittedResourceIdAndSecret, UploadForm};
 use cloakroom_storage::Terms;
 
@@ -85,7 +85,7 @@ async fn stage_for(
     body: Body,
     measured: UploadMeasurement,
 ) -> Result<SubmittedResourceIdAndSecret, ApiError> {
-    let mut parser = Parser::new(&boundary_of(content_type(headers)?)?, Limits::default());
+    let mut parser = Parser::new(&boundary_of(content_type(headers)?)?, BodyLimits::default());
     state.staging.check_size(body.size_hint().exact().unwrap_or(0).saturating_sub(FORM_BYTES))?;
     let receiver = Receiver::new(body, headers, &state.settings)?;
     let uploaded_by = uploader.called(address);

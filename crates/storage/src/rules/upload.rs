@@ -9,8 +9,8 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tracing::Instrument as _;
 
-use super::capacity::{Beginning, Reservation};
 use super::counted::CountedWriter;
+use super::room::{Beginning, Reservation};
 use super::{AccessError, Parts, Staging, UploadError};
 use crate::ledger::{Abandoned, Completion, Finish, LedgerError, PendingResource};
 use crate::store::{Begun, StoreError};

@@ -3,12 +3,12 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{Beginning, NoRoom};
-use crate::staging::Limits;
+use crate::rules::Limits;
 use cloakroom_core::resource::{Holder, ResourceId};
 
-/// How far an upload is. It leaves [`Phase::Open`] once: an upload that is given up is never completed.
+/// How far an upload is. It leaves [`UploadPhase::Open`] once: an upload that is given up is never completed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum UploadPhase {
     #[default]
     Open,
     Completing,
@@ -17,21 +17,21 @@ pub(super) enum Phase {
 
 /// What an upload holds.
 #[derive(Debug)]
-pub(super) struct Flight {
+pub(super) struct UploadInFlight {
     /// For whom it counts; `None` if there are no shares.
     pub(super) holder: Option<Holder>,
     /// Bytes that are promised to it, written or not.
     pub(super) reserved: u64,
     /// Those of the promised bytes that are not on the disk yet.
     pub(super) unwritten: u64,
-    pub(super) phase: Phase,
+    pub(super) phase: UploadPhase,
 }
 
 /// The uploads, by the id of their resource.
 #[derive(Debug, Default)]
-pub(super) struct Flights(pub(super) HashMap<ResourceId, Flight>);
+pub(super) struct UploadsInFlight(pub(super) HashMap<ResourceId, UploadInFlight>);
 
-impl Flights {
+impl UploadsInFlight {
     /// Takes a place, and room on the disk.
     pub(super) fn begin(
         &mut self,
@@ -43,7 +43,7 @@ impl Flights {
         self.check_places(beginning.holder.as_ref(), limits)?;
         self.check_disk(reserved, limits, free_on_disk)?;
         let Beginning { id, holder, .. } = beginning;
-        self.0.insert(id, Flight { holder, reserved, unwritten: reserved, phase: Phase::Open });
+        self.0.insert(id, UploadInFlight { holder, reserved, unwritten: reserved, phase: UploadPhase::Open });
         Ok(())
     }
 
@@ -78,32 +78,32 @@ impl Flights {
         holder: Option<Holder>,
         limits: &Limits,
     ) -> Result<Option<Holder>, NoRoom> {
-        let Some(mut flight) = self.0.remove(&id) else { return Ok(None) };
+        let Some(mut upload) = self.0.remove(&id) else { return Ok(None) };
         let checked = match (limits.share, &holder) {
-            (Some(_), Some(_)) if flight.holder != holder => self.check_places(holder.as_ref(), limits),
+            (Some(_), Some(_)) if upload.holder != holder => self.check_places(holder.as_ref(), limits),
             _ => Ok(()),
         };
-        let before = flight.holder.clone();
+        let before = upload.holder.clone();
         if checked.is_ok() {
-            flight.holder = holder;
+            upload.holder = holder;
         }
-        self.0.insert(id, flight);
+        self.0.insert(id, upload);
         checked.map(|()| before)
     }
 
     /// Bytes that are promised and not on the disk yet.
     pub(super) fn unwritten(&self) -> u64 {
-        self.0.values().map(|flight| flight.unwritten).sum()
+        self.0.values().map(|upload| upload.unwritten).sum()
     }
 
     /// The largest number of uploads that one holder has.
     pub(super) fn most(&self) -> u64 {
-        let holders: HashSet<&Holder> = self.0.values().filter_map(|flight| flight.holder.as_ref()).collect();
+        let holders: HashSet<&Holder> = self.0.values().filter_map(|upload| upload.holder.as_ref()).collect();
         holders.into_iter().map(|holder| self.of(holder)).max().unwrap_or(0)
     }
 
     fn of(&self, holder: &Holder) -> u64 {
-        self.0.values().filter(|flight| flight.holder.as_ref() == Some(holder)).count() as u64
+        self.0.values().filter(|upload| upload.holder.as_ref() == Some(holder)).count() as u64
     }
 }
 

@@ -3,7 +3,7 @@ use std::time::Duration;
 use super::reservation::STEP_BYTES;
 use super::*;
 use crate::ready::Account;
-use crate::staging::Share;
+use crate::rules::Share;
 
 const GIB: u64 = 1 << 30;
 

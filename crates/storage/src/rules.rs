@@ -8,7 +8,6 @@
 //! A broken upload is abandoned in the ledger before its bytes are removed, and its row is removed last.
 //! [`Staging::recover`] finishes what a crash interrupts, at start and before every sweep.
 
-mod capacity;
 mod claim;
 mod counted;
 mod cut;
@@ -18,7 +17,7 @@ mod ready;
 mod recover;
 mod release;
 mod room;
-mod share;
+mod shares;
 mod stock;
 mod strays;
 mod transfers;
@@ -38,7 +37,6 @@ use crate::ledger::{Chosen, Fact, Forgotten, Ledger, LedgerError, Page, Unreadab
 use crate::ready::{ReadyResources, Unreadable};
 use crate::store::Storage;
 use crate::turns::Turns;
-use capacity::Capacity;
 use claim::Claim;
 use cloakroom_core::clock::{Clock, Readings, SteadyTime};
 use cloakroom_core::lock::lock;
@@ -47,15 +45,16 @@ use cloakroom_core::resource::{
     DeletionReason, Ending, Owner, Ready, Resource, ResourceId, ResourceSecret, State,
 };
 use cloakroom_core::text::chain;
+use room::Capacity;
 use transfers::Transfers;
 
-pub use capacity::{CapacityLimits, LEAST_CHARGE, NoRoom};
 pub use claim::{ClaimError, Ownership, check_new_ledger};
 pub use download::Download;
 pub use error::{AccessError, UploadError};
 pub use recover::{DELETIONS_AT_ONCE, Recovered};
 pub use release::Authority;
-pub use share::{Share, ShareError};
+pub use room::{CapacityLimits, LEAST_CHARGE, NoRoom};
+pub use shares::{Share, ShareError};
 pub use strays::StraysGo;
 pub use upload::{NewUpload, Staged, Terms, Upload};
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::flights::{Flight, Phase};
+use super::in_flight::{UploadInFlight, UploadPhase};
 use super::{Capacity, NoRoom};
 use cloakroom_core::lock::lock;
 use cloakroom_core::resource::{Holder, ResourceId};
@@ -11,59 +11,55 @@ use cloakroom_core::resource::{Holder, ResourceId};
 pub(super) const STEP_BYTES: u64 = 16 << 20;
 
 /// A place among the uploads, room on the disk, and what the upload is charged. Dropping it frees all.
-pub(in crate::staging) struct Reservation {
+pub(in crate::rules) struct Reservation {
     pub(super) capacity: Arc<Capacity>,
     pub(super) id: ResourceId,
 }
 
 impl Reservation {
     /// How many more bytes must be promised before `bytes` may be written; 0 if there are enough.
-    pub(in crate::staging) fn missing_for(&self, bytes: u64) -> u64 {
-        let missing = bytes.saturating_sub(self.flight(|flight| flight.unwritten));
+    pub(in crate::rules) fn missing_for(&self, bytes: u64) -> u64 {
+        let missing = bytes.saturating_sub(self.of_upload(|upload| upload.unwritten));
         if missing == 0 { 0 } else { missing.max(STEP_BYTES) }
     }
 
-    pub(in crate::staging) fn id(&self) -> ResourceId {
+    pub(in crate::rules) fn id(&self) -> ResourceId {
         self.id
     }
 
     /// How many bytes it was promised so far.
-    pub(in crate::staging) fn reserved(&self) -> u64 {
-        self.flight(|flight| flight.reserved)
+    pub(in crate::rules) fn reserved(&self) -> u64 {
+        self.of_upload(|upload| upload.reserved)
     }
 
-    pub(in crate::staging) fn holder(&self) -> Option<Holder> {
-        self.flight(|flight| flight.holder.clone())
+    pub(in crate::rules) fn holder(&self) -> Option<Holder> {
+        self.of_upload(|upload| upload.holder.clone())
     }
 
     /// Promises `bytes` more, if the limits and the disk have room for them.
-    pub(in crate::staging) fn grow(&self, bytes: u64, free_on_disk: Option<u64>) -> Result<(), NoRoom> {
+    pub(in crate::rules) fn grow(&self, bytes: u64, free_on_disk: Option<u64>) -> Result<(), NoRoom> {
         self.charge(self.reserved() + bytes, free_on_disk)?;
-        let mut flights = lock(&self.capacity.flights);
-        if let Err(no_room) = flights.check_disk(bytes, &self.capacity.limits, free_on_disk) {
-            drop(flights);
+        let mut in_flight = lock(&self.capacity.in_flight);
+        if let Err(no_room) = in_flight.check_disk(bytes, &self.capacity.limits, free_on_disk) {
+            drop(in_flight);
             self.charge(self.reserved(), free_on_disk)?;
             return Err(no_room);
         }
-        if let Some(flight) = flights.0.get_mut(&self.id) {
-            flight.reserved += bytes;
-            flight.unwritten += bytes;
+        if let Some(upload) = in_flight.0.get_mut(&self.id) {
+            upload.reserved += bytes;
+            upload.unwritten += bytes;
         }
         Ok(())
     }
 
     /// Makes the upload count for another holder, if that holder's share allows it.
-    pub(in crate::staging) fn pass_to(
-        &self,
-        holder: &Holder,
-        free_on_disk: Option<u64>,
-    ) -> Result<(), NoRoom> {
+    pub(in crate::rules) fn pass_to(&self, holder: &Holder, free_on_disk: Option<u64>) -> Result<(), NoRoom> {
         let Capacity { limits, .. } = &*self.capacity;
-        let before = lock(&self.capacity.flights).pass_to(self.id, Some(holder.clone()), limits)?;
+        let before = lock(&self.capacity.in_flight).pass_to(self.id, Some(holder.clone()), limits)?;
         let charged = self.charge(self.reserved(), free_on_disk);
         if charged.is_err() {
             // The upload counted for this holder before, so its place is still there.
-            let _ = lock(&self.capacity.flights).pass_to(self.id, before, limits);
+            let _ = lock(&self.capacity.in_flight).pass_to(self.id, before, limits);
         }
         charged
     }
@@ -75,32 +71,32 @@ impl Reservation {
     }
 
     /// Records that `bytes` more are on the disk.
-    pub(in crate::staging) fn written(&self, bytes: u64) {
-        self.flight(|flight| flight.unwritten = flight.unwritten.saturating_sub(bytes));
+    pub(in crate::rules) fn written(&self, bytes: u64) {
+        self.of_upload(|upload| upload.unwritten = upload.unwritten.saturating_sub(bytes));
     }
 
     /// Begins the completion; `false` if the upload was given up.
-    pub(in crate::staging) fn begin_completion(&self) -> bool {
-        self.flight(|flight| {
-            let is_open = flight.phase == Phase::Open;
+    pub(in crate::rules) fn begin_completion(&self) -> bool {
+        self.of_upload(|upload| {
+            let is_open = upload.phase == UploadPhase::Open;
             if is_open {
-                flight.phase = Phase::Completing;
+                upload.phase = UploadPhase::Completing;
             }
             is_open
         })
     }
 
     /// Gives the upload up: its completion has failed, or never begins.
-    pub(in crate::staging) fn give_up(&self) {
-        self.flight(|flight| flight.phase = Phase::GivenUp);
+    pub(in crate::rules) fn give_up(&self) {
+        self.of_upload(|upload| upload.phase = UploadPhase::GivenUp);
     }
 
-    pub(in crate::staging) fn is_given_up(&self) -> bool {
-        self.flight(|flight| flight.phase == Phase::GivenUp)
+    pub(in crate::rules) fn is_given_up(&self) -> bool {
+        self.of_upload(|upload| upload.phase == UploadPhase::GivenUp)
     }
 
-    fn flight<T: Default>(&self, look: impl FnOnce(&mut Flight) -> T) -> T {
-        lock(&self.capacity.flights).0.get_mut(&self.id).map(look).unwrap_or_default()
+    fn of_upload<T: Default>(&self, look: impl FnOnce(&mut UploadInFlight) -> T) -> T {
+        lock(&self.capacity.in_flight).0.get_mut(&self.id).map(look).unwrap_or_default()
     }
 }
 
@@ -108,6 +104,6 @@ impl Drop for Reservation {
     fn drop(&mut self) {
         // Before the place: an upload that takes the place needs the room as well.
         self.capacity.ready.let_go(self.id);
-        lock(&self.capacity.flights).0.remove(&self.id);
+        lock(&self.capacity.in_flight).0.remove(&self.id);
     }
 }
