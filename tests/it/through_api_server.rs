@@ -387,7 +387,8 @@ fn each_refusal_on_the_way_says_what_to_do() {
         None,
         json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]),
     );
-    let said = stderr(&far.stage(&["--server-namespace", "other"]));
+    // An empty context is the current one.
+    let said = stderr(&far.stage(&["--server-namespace", "other", "--context", ""]));
     assert!(said.contains("there is no Service cloakroom in the namespace other (404"), "{said}");
 
     far.api_server.forget_token(KUBE_TOKEN);
@@ -413,6 +414,7 @@ fn flags_that_contradict_each_other_are_refused_before_anything_is_asked() {
         (&["--server-namespace", "A/b"], "--server-namespace is “A/b”: it must be a name"),
         (&["--server-service", "a."], "--server-service is “a.”: it must be a name"),
         (&["--context", "far", "--token-file", "token"], "give --server-namespace, or no token"),
+        (&["--master", "yarn"], "--master is “yarn”: only Kubernetes is supported here"),
     ] {
         let output = far.stage(flags);
         assert_eq!(output.status.code(), Some(2));

@@ -37,7 +37,8 @@ impl From<&Origin> for Given {
 }
 
 impl NamedBy {
-    /// `trust` has given the certificate. If nobody has, advice names the same way as for the address.
+    /// `trust` says who has given the certificate. For one that is not given, advice names a setting, flag or variable as for the
+    /// address.
     pub fn new(choice: &ServerChoice, trust: Option<&Origin>) -> Self {
         let address = choice.naming().map_or(Given::Default, |(_, said)| Given::from(&said.origin));
         Self { address, is_service: choice.address.is_none(), trust: trust.map_or(address, Given::from) }

@@ -26,9 +26,9 @@ use files::{ADMIN_TOKEN, Files, LASTING_TOKEN};
 pub const ASSETS: &str = "KUBEBUILDER_ASSETS";
 
 /// The controllers that tests need. They empty deleted namespaces, create service accounts and the CA for their pods,
-/// delete owned objects, and build the role `edit` from its parts.
+/// delete owned objects, and build the role `edit` from its parts. Up to Kubernetes 1.36 the proxy for Services reads Endpoints.
 const CONTROLLERS: &str = "namespace-controller,serviceaccount-controller,root-ca-certificate-publisher-controller,\
-                           garbage-collector-controller,clusterrole-aggregation-controller";
+                           garbage-collector-controller,clusterrole-aggregation-controller,endpoints-controller";
 
 /// Whether the API server keeps recent changes in memory. Without, etcd's compaction decides which versions are too
 /// old.

@@ -20,10 +20,13 @@ pub(super) async fn reach(
     args: &StageArgs,
     http: &HttpClient,
 ) -> anyhow::Result<Reached> {
-    let (context, master) = (&args.service.context, &args.service.master);
-    let master = master.as_deref().map(normal_form).transpose();
-    let master = master.map_err(|problem| UsageError::new(format!("--master: {problem}")))?;
-    let wanted = WantedApiServer { master, context: context.clone(), ..WantedApiServer::default() };
+    let context = args.service.context.clone().filter(|name| !name.is_empty());
+    let mut wanted = WantedApiServer { context, ..WantedApiServer::default() };
+    if let Some(given) = &args.service.master {
+        let master = normal_form(given)
+            .map_err(|problem| UsageError::new(format!("--master is “{given}”: {problem}")))?;
+        wanted.master = Some(master);
+    }
     let submitter = sources::submitter()?;
     if wanted.master.is_none() && sources::kubeconfig(&submitter).is_none() {
         bail!(

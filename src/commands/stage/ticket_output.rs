@@ -24,10 +24,14 @@ impl TicketOutput {
             return Ok(Self::Stdout);
         };
         let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
-        let file =
-            if path.is_dir() { Err(ErrorKind::IsADirectory.into()) } else { NamedTempFile::new_in(folder) };
-        let file =
-            file.with_context(|| format!("--ticket-to names {}, which cannot be written", path.display()))?;
+        let file = if path.is_dir() {
+            Err(ErrorKind::IsADirectory)
+        } else {
+            // The whole error has the name that the file has until then, which says nothing to a user.
+            NamedTempFile::new_in(folder).map_err(|error| error.kind())
+        };
+        let cannot = || format!("--ticket-to names {}, which cannot be written", path.display());
+        let file = file.map_err(io::Error::from).with_context(cannot)?;
         Ok(Self::File(file, path.to_owned()))
     }
 
@@ -46,7 +50,7 @@ impl TicketOutput {
     }
 }
 
-/// What is done with a ticket, for messages.
+/// The end of a message: “the ticket cannot be …”.
 impl fmt::Display for TicketOutput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

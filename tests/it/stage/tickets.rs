@@ -81,6 +81,10 @@ async fn a_ticket_in_a_file_is_for_its_owner_alone_and_complete() {
     assert!(text.ends_with("}\n") && text.contains("resourceSecret"), "{text}");
     assert_eq!(ticket.metadata().unwrap().mode() & 0o777, 0o600);
     let asked = server.requests().len();
+    let mut failing = to(&ticket);
+    failing.arg(stager.path("none.jar"));
+    assert_eq!(output(failing).await.status.code(), Some(1));
+    assert_eq!(std::fs::read_to_string(&ticket).unwrap(), text, "a failure leaves the earlier one");
     for path in [stager.path("none/ticket.json"), stager.path("")] {
         let refused = output(to(&path)).await;
         let said = stderr(&refused);
@@ -92,7 +96,7 @@ async fn a_ticket_in_a_file_is_for_its_owner_alone_and_complete() {
     }
     assert_eq!(server.requests().len(), asked, "nothing was sent");
     let names = std::fs::read_dir(stager.path("")).unwrap().map(|entry| entry.unwrap().file_name());
-    assert!(!names.into_iter().any(|name| name.to_string_lossy().starts_with(".ticket")), "nothing is left");
+    assert!(!names.into_iter().any(|name| name.to_string_lossy().starts_with('.')), "nothing is left");
 }
 
 #[tokio::test(flavor = "multi_thread")]
