@@ -1,12 +1,11 @@
 //! Blobs as objects of a bucket: `PREFIX/blobs/KEY`. The ledger is beside them (`log.rs`), where no listing of blobs finds it. In
 //! HDFS the same paths are files.
 
-mod advice;
 mod answer;
 mod api;
 mod azure;
+mod backend;
 mod calls;
-mod conditions;
 mod connector;
 mod copies;
 mod download;
@@ -16,16 +15,16 @@ mod listing;
 mod location;
 mod log;
 mod names;
+mod objects;
 mod pool;
 mod probe;
+mod refusal;
 mod s3;
 mod settings;
-mod stamp;
-mod upload;
 
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use cloakroom_core::client::Client;
@@ -33,11 +32,14 @@ use cloakroom_core::metrics::{LimitUse, Metrics};
 use cloakroom_core::resource::{BlobKey, UploadHandle};
 use cloakroom_storage::store::{Begun, BlobFacts, BlobStore, BlobStream, StoreError};
 use futures_util::stream::BoxStream;
+use object_store::path::Path;
 
-use calls::{Bucket, Connected};
+use backend::Backend;
+use calls::Bucket;
 use location::Kind;
 pub use location::{Location, LocationError};
 pub use pool::Pool;
+use probe::Probe;
 pub use probe::ProbeError;
 use settings::BucketSettings;
 pub use settings::{Addressing, BucketOptions, BucketSettingError, Variables};
@@ -46,7 +48,10 @@ pub use settings::{Addressing, BucketOptions, BucketSettingError, Variables};
 const OWN_MEMORY_BYTES: u64 = 16 << 20;
 
 /// A store in a bucket.
-pub struct BucketStore(Arc<Bucket>);
+pub struct BucketStore {
+    bucket: Arc<Bucket>,
+    backend: Arc<dyn Backend>,
+}
 
 impl BucketStore {
     /// A store at `location`. No request is made yet. `largest` is how many bytes a blob may have. Each request is counted in
@@ -61,47 +66,54 @@ impl BucketStore {
     ) -> Result<Self, BucketSettingError> {
         let settings = BucketSettings { location: &location, options, variables, metrics };
         settings.check_flags()?;
-        let Connected { api, backend, url, deletions } = match location.kind() {
+        let (backend, url) = match location.kind() {
             Kind::S3 => s3::connect(&settings),
             Kind::Azure => azure::connect(&settings),
             Kind::Google => google::connect(&settings),
             Kind::Hdfs { .. } => hdfs::connect(&settings),
         }?;
-        let is_in_clear = url.starts_with("http:");
-        Ok(Self(Arc::new(Bucket {
-            api,
-            backend,
-            deletions,
+        let bucket = Arc::new(Bucket {
+            api: Arc::clone(&backend) as _,
             location,
             pool,
             own_pool: Pool::new(OWN_MEMORY_BYTES),
-            form: OnceLock::new(),
             largest,
-            is_in_clear,
+            is_in_clear: url.starts_with("http:"),
             succeeded_at: Mutex::default(),
             foreign: AtomicU64::new(0),
-        })))
+        });
+        Ok(Self { bucket, backend })
     }
 
     /// The least memory for transfers with which a blob of `largest` bytes can be uploaded.
     pub fn least_memory(largest: u64) -> u64 {
-        upload::part_bytes(largest) + download::MEMORY_BYTES
+        objects::part_bytes(largest) + download::MEMORY_BYTES
     }
 
     /// Whether the store is spoken to without TLS.
     pub fn is_in_clear(&self) -> bool {
-        self.0.is_in_clear
+        self.bucket.is_in_clear
+    }
+
+    /// Tries all that a server does in its bucket, and removes what it made for that.
+    pub async fn probe(&self) -> Result<(), ProbeError> {
+        let probe = Probe::new(&self.bucket, self.backend.rights());
+        probe.run(self.backend.probe(&probe)).await
+    }
+
+    async fn begin_at(&self, path: Path, length: Option<u64>, client: &Client) -> Result<Begun, StoreError> {
+        Arc::clone(&self.backend).begin(&self.bucket, path, length, client).await
     }
 }
 
 #[async_trait]
 impl BlobStore for BucketStore {
     async fn begin(&self, key: BlobKey, length: Option<u64>, client: &Client) -> Result<Begun, StoreError> {
-        upload::begin(&self.0, self.0.path(key), length, client).await
+        self.begin_at(self.bucket.path(key), length, client).await
     }
 
     async fn abort(&self, key: BlobKey, handle: Option<&UploadHandle>) -> Result<(), StoreError> {
-        self.0.abort(&self.0.path(key), handle).await?;
+        self.backend.abort(&self.bucket, &self.bucket.path(key), handle).await?;
         self.delete(key).await
     }
 
@@ -112,26 +124,26 @@ impl BlobStore for BucketStore {
         ranges: Vec<Range<u64>>,
         client: &Client,
     ) -> Result<BlobStream, StoreError> {
-        download::open(&self.0, self.0.path(key), size_bytes, ranges, client).await
+        download::open(&self.bucket, self.bucket.path(key), size_bytes, ranges, client).await
     }
 
     async fn delete(&self, key: BlobKey) -> Result<(), StoreError> {
-        self.0.remove(&self.0.path(key)).await
+        self.bucket.remove(&self.bucket.path(key)).await
     }
 
     async fn facts(&self, key: BlobKey) -> Result<Option<BlobFacts>, StoreError> {
-        self.0.facts(&self.0.path(key)).await
+        self.bucket.facts(&self.bucket.path(key)).await
     }
 
     fn list(&self) -> BoxStream<'_, Result<(BlobKey, BlobFacts), StoreError>> {
-        listing::blobs(&self.0)
+        listing::blobs(&self.bucket, &*self.backend)
     }
 
     async fn check(&self) -> Result<(), StoreError> {
-        self.0.check().await
+        self.bucket.check().await
     }
 
     fn memory(&self) -> Option<LimitUse> {
-        Some(self.0.pool.uses())
+        Some(self.bucket.pool.uses())
     }
 }

@@ -12,8 +12,10 @@ use object_store::client::{HttpClient, HttpConnector as _, HttpRequestBody};
 use object_store::path::Path;
 use reqwest::Url;
 
-use super::api::Objects;
-use super::calls::{Connected, Deletions};
+use super::backend::Backend;
+use super::objects::{Cloud, Deletions, Library, Objects};
+use super::probe::Rights;
+use super::refusal::{ARCHIVED, CLOSED, Codes};
 use super::settings::{BucketSettingError, BucketSettings, Rules, no_retries};
 
 const KEY: &str = "AZURE_STORAGE_KEY";
@@ -60,8 +62,47 @@ const BY_IDENTITY: Rules<AzureConfigKey> = Rules {
     ..NONE
 };
 
+/// How Azure names its errors.
+pub(super) const CODES: Codes = Codes {
+    throttling: &["ServerBusy"],
+    denying: &["InvalidAuthenticationInfo"],
+    of_the_bucket: &[
+        "AccountBeingCreated",
+        "ContainerBeingDeleted",
+        "ContainerDisabled",
+        "ContainerNotFound",
+    ],
+    absent_object: &["BlobNotFound"],
+    lasting: &["BlobAlreadyExists", "BlobArchived", "BlobImmutableDueToPolicy", "SnapshotsPresent"],
+    of_the_object: &["BlobArchived", "BlobImmutableDueToPolicy", "SnapshotsPresent"],
+    advice: &[
+        (
+            &["AuthenticationFailed", "InvalidAuthenticationInfo"],
+            "the key, the signature or the token is not one of the account",
+        ),
+        (&["AccountIsDisabled"], CLOSED),
+        (&["BlobArchived"], ARCHIVED),
+    ],
+    ..Codes::NONE
+};
+
+/// What differs from other clouds.
+const CLOUD: Cloud = Cloud {
+    rights: Rights {
+        write: "blobs/write",
+        read: "blobs/read",
+        list: "blobs/read",
+        abort: "blobs/write",
+        delete: "blobs/delete",
+    },
+    always_has_versions: false,
+    takes_no_parts: true,
+};
+
 /// Sets up a container. No request is made yet.
-pub(super) fn connect(settings: &BucketSettings<'_>) -> Result<Connected, BucketSettingError> {
+pub(super) fn connect(
+    settings: &BucketSettings<'_>,
+) -> Result<(Arc<dyn Backend>, String), BucketSettingError> {
     let (key, sas) = (settings.set(KEY), settings.set(SAS));
     let rules = if key.is_some() {
         BY_KEY
@@ -89,7 +130,7 @@ pub(super) fn connect(settings: &BucketSettings<'_>) -> Result<Connected, Bucket
         .with_endpoint(service)
         .with_client_options(settings.client())
         .with_retry(no_retries())
-        .with_http_connector(settings.connector(&url)?);
+        .with_http_connector(settings.connector(&url, &CODES)?);
     for (key, value) in settings.passed(&rules) {
         let is_host = key == AzureConfigKey::AuthorityHost;
         // That of a pod in AKS ends with a slash, to which the library would add another.
@@ -99,11 +140,13 @@ pub(super) fn connect(settings: &BucketSettings<'_>) -> Result<Connected, Bucket
         if sas.is_some() { BucketSettingError::Text { variable: SAS } } else { BucketSettingError::Client }
     };
     let api = Arc::new(builder.build().map_err(unusable)?);
-    let client =
-        settings.connector(&url)?.connect(&settings.client()).map_err(|_| BucketSettingError::Client)?;
+    let client = settings
+        .connector(&url, &CODES)?
+        .connect(&settings.client())
+        .map_err(|_| BucketSettingError::Client)?;
     let container = Url::parse(&url).map_err(|_| BucketSettingError::Client)?;
     let deletions = OneByOne { api: Arc::clone(&api), client, container, account };
-    Ok(Connected::to_objects(api, url, Some(Box::new(deletions))))
+    Ok((Objects::new(api, &CLOUD, Some(Box::new(deletions))), url))
 }
 
 /// The storage account.
@@ -116,7 +159,7 @@ fn account(settings: &BucketSettings<'_>) -> Result<String, BucketSettingError> 
 }
 
 #[async_trait]
-impl Objects for MicrosoftAzure {
+impl Library for MicrosoftAzure {
     async fn authenticate(&self) -> object_store::Result<()> {
         self.credentials().get_credential().await.map(drop)
     }
@@ -147,4 +190,35 @@ impl Deletions for OneByOne {
 
 fn generic(source: impl std::error::Error + Send + Sync + 'static) -> object_store::Error {
     object_store::Error::Generic { store: "container", source: source.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::settings::BucketOptions;
+    use super::super::settings::checks::check;
+
+    #[test]
+    fn settings_of_azure_are_checked() {
+        let named = |name: &str| BucketOptions { account: Some(name.to_owned()), ..BucketOptions::default() };
+        let (account, no_name, none) = (named("example"), named("An.Account"), BucketOptions::default());
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let identity =
+            [("AZURE_CLIENT_ID", "a"), ("AZURE_FEDERATED_TOKEN_FILE", file.path().to_str().unwrap())];
+        check(
+            "az://team/a",
+            &[
+                (&account, &[("AZURE_STORAGE_KEY", "a2V5")][..], ""),
+                (&account, &[("AZURE_STORAGE_KEY", "a2V5"), ("AZURE_FEDERATED_TOKEN_FILE", "/")], ""),
+                (&account, &[("AZURE_STORAGE_SAS_TOKEN", "sv=1&sig=a")], ""),
+                (&account, &[], ""),
+                (&none, &[], "the storage account of the container is not known"),
+                (&no_name, &[], "--store-account is not the name"),
+                (&account, &[("AZURE_STORAGE_KEY", "SECRET@")], "AZURE_STORAGE_KEY has characters"),
+                (&account, &[("AZURE_STORAGE_SAS_TOKEN", "SECRET@")], "AZURE_STORAGE_SAS_TOKEN has"),
+                (&account, &[("AZURE_STORAGE_CONNECTION_STRING", "SECRET@")], "is not read: give"),
+                (&account, &[("AZURE_TENANT_ID", "<SECRET@>")], "AZURE_TENANT_ID has characters"),
+                (&account, &identity, "is set and AZURE_TENANT_ID is not"),
+            ],
+        );
+    }
 }

@@ -2,24 +2,21 @@
 
 use std::future::Future;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use cloakroom_core::client::Client;
 use cloakroom_core::lock::lock;
-use cloakroom_core::resource::{BlobKey, UploadHandle};
+use cloakroom_core::resource::BlobKey;
 use cloakroom_core::retry::{Backoff, Failures};
 use cloakroom_storage::store::{BlobFacts, StoreError};
 use object_store::path::Path;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::answer::CallFailure;
-use super::api::{Api, Objects};
-use super::conditions::Form;
-use super::hdfs::Hdfs;
-use super::upload::LONGEST_HANDLE;
-use super::{Location, Pool};
+use super::api::Api;
+use super::location::Location;
+use super::pool::Pool;
 
 /// How long the store may take for a call. A call is not tried again when its first attempt began longer ago.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
@@ -56,54 +53,14 @@ const BACKOFF: Backoff = Backoff {
     longest_asked: Duration::from_secs(5),
 };
 
-/// A way to delete an object in place of the library's.
-#[async_trait]
-pub(super) trait Deletions: Send + Sync {
-    /// Deletes the object at `path`.
-    async fn delete(&self, path: &Path) -> object_store::Result<()>;
-}
-
-/// How a store is written to.
-pub(super) enum Backend {
-    /// Objects are written whole or in parts, under conditions.
-    Objects(Arc<dyn Objects>),
-    /// Files are written from their beginning to their end, and renamed then.
-    Files(Arc<Hdfs>),
-}
-
-/// The connections to a bucket.
-pub(super) struct Connected {
-    pub api: Arc<dyn Api>,
-    pub backend: Backend,
-    /// The address of the bucket.
-    pub url: String,
-    pub deletions: Option<Box<dyn Deletions>>,
-}
-
-impl Connected {
-    /// Connections to a store of the library.
-    pub fn to_objects(
-        objects: Arc<impl Objects>,
-        url: String,
-        deletions: Option<Box<dyn Deletions>>,
-    ) -> Self {
-        Self { api: Arc::clone(&objects) as _, backend: Backend::Objects(objects), url, deletions }
-    }
-}
-
 /// A bucket, and what all calls to it share.
 pub(super) struct Bucket {
     pub api: Arc<dyn Api>,
-    pub backend: Backend,
-    /// How objects are deleted; `None` for the library's way.
-    pub deletions: Option<Box<dyn Deletions>>,
     pub location: Location,
     /// Memory for the transfers of clients.
     pub pool: Pool,
     /// Memory for those of the server itself: the copies of its ledger.
     pub own_pool: Pool,
-    /// How the store takes an `ETag` in a condition, once a try has found it.
-    pub form: OnceLock<Form>,
     /// How many bytes a blob may have.
     pub largest: u64,
     /// Whether the store is spoken to without TLS.
@@ -152,14 +109,6 @@ impl Bucket {
         self.location.blobs().join(key.to_string())
     }
 
-    /// Deletes the object at `path`, in one call.
-    pub async fn delete(&self, path: &Path) -> object_store::Result<()> {
-        match &self.deletions {
-            Some(deletions) => deletions.delete(path).await,
-            None => self.api.delete(path).await,
-        }
-    }
-
     /// The failure to do `action` on the object at `path`.
     pub fn failure(&self, action: &'static str, path: &Path, error: &object_store::Error) -> CallFailure {
         CallFailure::new(action, self.location.shown(path), error)
@@ -175,31 +124,9 @@ impl Bucket {
         CallFailure::late(action, self.location.shown(path))
     }
 
-    /// Removes what an upload to `path` has left that was not committed.
-    pub async fn abort(&self, path: &Path, handle: Option<&UploadHandle>) -> Result<(), StoreError> {
-        match (&self.backend, handle) {
-            (Backend::Objects(_), Some(handle)) if handle.expose().len() > LONGEST_HANDLE => {
-                tracing::warn!(
-                    object = %self.location.shown(path),
-                    "an upload has an id that is too long for a request, so its parts are left to the store's own rule for \
-                     incomplete uploads"
-                );
-                Ok(())
-            }
-            (Backend::Objects(objects), Some(handle)) => {
-                let id = handle.expose().to_owned();
-                let abort = || objects.abort_multipart(path, &id);
-                let aborted = self.repeated("abort the upload of", path, PATIENCE, abort).await;
-                self.or_absent(aborted).await.map(drop)
-            }
-            (Backend::Objects(_), None) => Ok(()),
-            (Backend::Files(_), _) => self.remove(&self.location.incoming(path)).await,
-        }
-    }
-
     /// Deletes the object at `path` if there is one.
     pub async fn remove(&self, path: &Path) -> Result<(), StoreError> {
-        let deleted = self.repeated("delete", path, PATIENCE, || self.delete(path)).await;
+        let deleted = self.repeated("delete", path, PATIENCE, || self.api.delete(path)).await;
         self.or_absent(deleted).await.map(drop)
     }
 
@@ -307,14 +234,7 @@ impl Bucket {
     /// bucket the answer to HEAD has no code.
     pub async fn confirm(&self) -> Result<(), StoreError> {
         let path = self.location.stamp();
-        let ask = || async {
-            match &self.backend {
-                Backend::Objects(_) => self.api.get(&path, None, None).await.map(drop),
-                // The stamp is a folder.
-                Backend::Files(_) => self.api.head(&path).await.map(drop),
-            }
-        };
-        match self.repeated("read", &path, PATIENCE, ask).await {
+        match self.repeated("read", &path, PATIENCE, || self.api.confirm(&path)).await {
             Err(failure) if !failure.is_absent_object() => return Err(failure.into()),
             // That there is no such object is an answer, too.
             _ => *lock(&self.succeeded_at) = Some(Instant::now()),

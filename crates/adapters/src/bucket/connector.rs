@@ -20,9 +20,10 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, Method};
 use rustls::{CertificateError, ClientConfig};
 
-use super::answer::{BROKEN, CallTrouble, LATE, Reason, StoreRefusal, element};
+use super::answer::{BROKEN, CallTrouble, LATE, Reason};
 use super::calls::PATIENCE;
 use super::names;
+use super::refusal::{Codes, StoreRefusal, element};
 
 /// How much of the body of an error is read.
 const ERROR_BYTES: usize = 16 << 10;
@@ -43,14 +44,26 @@ pub(super) struct Connector {
     proxies: Proxies,
     /// The address of the bucket, with which all addresses of its objects begin.
     bucket: String,
+    codes: &'static Codes,
     metrics: Metrics,
 }
 
 impl Connector {
     /// `bucket` is the address of the bucket. Its certificate must be signed by a root of the system or by one of `trusted`.
-    /// Each request is counted in `metrics`.
-    pub fn new(bucket: String, trusted: &TrustedCertificates, metrics: Metrics) -> Result<Self, TrustError> {
-        Ok(Self { tls: client_config(trusted)?, proxies: Proxies::from_environment(), bucket, metrics })
+    /// The store names its errors by `codes`. Each request is counted in `metrics`.
+    pub fn new(
+        bucket: String,
+        codes: &'static Codes,
+        trusted: &TrustedCertificates,
+        metrics: Metrics,
+    ) -> Result<Self, TrustError> {
+        Ok(Self {
+            tls: client_config(trusted)?,
+            proxies: Proxies::from_environment(),
+            bucket,
+            codes,
+            metrics,
+        })
     }
 }
 
@@ -81,6 +94,7 @@ impl HttpConnector for Connector {
         Ok(HttpClient::new(Service {
             client: HttpClient::new(client),
             bucket: self.bucket.clone(),
+            codes: self.codes,
             metrics: self.metrics.clone(),
         }))
     }
@@ -91,6 +105,7 @@ impl HttpConnector for Connector {
 struct Service {
     client: HttpClient,
     bucket: String,
+    codes: &'static Codes,
     metrics: Metrics,
 }
 
@@ -166,7 +181,7 @@ impl HttpService for Service {
                     count.outcome = Some(StoreOutcome::Ok);
                     return Ok(HttpResponse::from_parts(head, body.into()));
                 }
-                let refusal = StoreRefusal::read(head.status, &head.headers, &body);
+                let refusal = StoreRefusal::read(self.codes, head.status, &head.headers, &body);
                 count.outcome = Some(refusal.outcome());
                 (HttpErrorKind::Unknown, Reason::Refused(refusal))
             }

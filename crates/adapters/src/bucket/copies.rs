@@ -4,47 +4,46 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path as FilePath;
-use std::sync::Arc;
 
 use cloakroom_core::client::Client;
 use cloakroom_storage::store::{Begun, BlobWriter, StoreError};
 use futures_util::TryStreamExt as _;
 use object_store::path::Path;
 
-use super::calls::Bucket;
-use super::{download, upload};
+use super::{BucketStore, download};
 
 /// How much of the file is read at a time.
 const PIECE_BYTES: usize = 1 << 20;
 
 /// Writes the file at `file` to `path`.
-pub(super) async fn write(bucket: &Arc<Bucket>, path: Path, file: &FilePath) -> Result<(), StoreError> {
+pub(super) async fn write(store: &BucketStore, path: Path, file: &FilePath) -> Result<(), StoreError> {
     let from = file.to_owned();
     let open = move || {
         let file = File::open(from)?;
         file.metadata().map(|facts| (file, facts.len()))
     };
     let (file, length) = on_disk(open).await?;
-    let Begun { writer, handle } = upload::begin(bucket, path.clone(), Some(length), &Client::Server).await?;
+    let Begun { writer, handle } = store.begin_at(path.clone(), Some(length), &Client::Server).await?;
     let kept = send(writer, file).await;
     if kept.is_err() {
         // If this fails too, a rule of the bucket removes the parts.
-        let _ = bucket.abort(&path, handle.as_ref()).await;
+        let _ = store.backend.abort(&store.bucket, &path, handle.as_ref()).await;
     }
     kept
 }
 
 /// Writes the object at `path` into a new file at `file`, durably.
-pub(super) async fn read(bucket: &Arc<Bucket>, path: Path, file: &FilePath) -> Result<(), StoreError> {
-    let Some(facts) = bucket.facts(&path).await? else {
-        let missing = format!("there is no {}", bucket.location.shown(&path));
+pub(super) async fn read(store: &BucketStore, path: Path, file: &FilePath) -> Result<(), StoreError> {
+    let Some(facts) = store.bucket.facts(&path).await? else {
+        let missing = format!("there is no {}", store.bucket.location.shown(&path));
         return Err(StoreError::Missing(missing.into()));
     };
     let to = file.to_owned();
     let create = move || OpenOptions::new().write(true).create_new(true).mode(0o600).open(to);
     let mut file = on_disk(create).await?;
     let mut pieces =
-        download::open(bucket, path, facts.size_bytes, vec![0..facts.size_bytes], &Client::Server).await?;
+        download::open(&store.bucket, path, facts.size_bytes, vec![0..facts.size_bytes], &Client::Server)
+            .await?;
     while let Some(piece) = pieces.try_next().await? {
         file = on_disk(move || file.write_all(&piece).map(|()| file)).await?;
     }

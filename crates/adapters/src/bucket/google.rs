@@ -8,8 +8,11 @@ use object_store::gcp::{GoogleCloudStorage, GoogleCloudStorageBuilder, GoogleCon
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
-use super::api::Objects;
-use super::calls::Connected;
+use super::backend::Backend;
+use super::objects::{Cloud, Library, Objects};
+use super::probe::Rights;
+// The library speaks Google's form of the protocol of S3.
+use super::s3::CODES;
 use super::settings::{BucketSettingError, BucketSettings, Rules, no_retries};
 
 const CREDENTIALS: &str = "GOOGLE_APPLICATION_CREDENTIALS";
@@ -31,8 +34,23 @@ const RULES: Rules<GoogleConfigKey> = Rules {
     instead: "the file of GOOGLE_APPLICATION_CREDENTIALS",
 };
 
+/// What differs from other clouds.
+const CLOUD: Cloud = Cloud {
+    rights: Rights {
+        write: "storage.objects.create",
+        read: "storage.objects.get",
+        list: "storage.objects.list",
+        abort: "storage.multipartUploads.create and .abort",
+        delete: "storage.objects.delete",
+    },
+    always_has_versions: true,
+    takes_no_parts: false,
+};
+
 /// Sets up a bucket. No request is made yet.
-pub(super) fn connect(settings: &BucketSettings<'_>) -> Result<Connected, BucketSettingError> {
+pub(super) fn connect(
+    settings: &BucketSettings<'_>,
+) -> Result<(Arc<dyn Backend>, String), BucketSettingError> {
     settings.check_credentials(&RULES)?;
     check_file(settings)?;
     let endpoint = settings.endpoint(&[], None)?;
@@ -47,7 +65,7 @@ pub(super) fn connect(settings: &BucketSettings<'_>) -> Result<Connected, Bucket
         .with_base_url(&service)
         .with_client_options(settings.client())
         .with_retry(no_retries())
-        .with_http_connector(settings.connector(&url)?);
+        .with_http_connector(settings.connector(&url, &CODES)?);
     for (key, value) in settings.passed(&RULES) {
         builder = builder.with_config(key, value);
     }
@@ -55,7 +73,7 @@ pub(super) fn connect(settings: &BucketSettings<'_>) -> Result<Connected, Bucket
     let api = builder
         .build()
         .map_err(|_| settings.set(CREDENTIALS).map_or(BucketSettingError::Client, unusable))?;
-    Ok(Connected::to_objects(Arc::new(api), url, None))
+    Ok((Objects::new(Arc::new(api), &CLOUD, None), url))
 }
 
 /// Refuses a file that the library cannot read, and one that it would read without being told to.
@@ -80,8 +98,37 @@ fn check_file(settings: &BucketSettings<'_>) -> Result<(), BucketSettingError> {
 }
 
 #[async_trait]
-impl Objects for GoogleCloudStorage {
+impl Library for GoogleCloudStorage {
     async fn authenticate(&self) -> object_store::Result<()> {
         self.credentials().get_credential().await.map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::settings::BucketOptions;
+    use super::super::settings::checks::check;
+
+    #[test]
+    fn settings_of_google_are_checked() {
+        let account = BucketOptions { account: Some("example".to_owned()), ..BucketOptions::default() };
+        let none = BucketOptions::default();
+        let folder = tempfile::tempdir().unwrap();
+        let gcloud = folder.path().join(".config/gcloud");
+        std::fs::create_dir_all(&gcloud).unwrap();
+        let path = gcloud.join("application_default_credentials.json");
+        std::fs::write(&path, r#"{"type":"external_account","key":"SECRET@"}"#).unwrap();
+        let path = path.to_str().unwrap();
+        check(
+            "gs://team/a",
+            &[
+                (&account, &[][..], "--store-account is for az:// only"),
+                (&none, &[][..], ""),
+                (&none, &[("GOOGLE_APPLICATION_CREDENTIALS", path)], "it needs the type service_account"),
+                (&none, &[("GOOGLE_APPLICATION_CREDENTIALS", "eySECRET@")], "cannot read the file of"),
+                (&none, &[("HOME", folder.path().to_str().unwrap())], "credentials.json is not read"),
+                (&none, &[("GCE_METADATA_HOST", "<SECRET@>")], "GCE_METADATA_HOST has characters"),
+            ],
+        );
     }
 }

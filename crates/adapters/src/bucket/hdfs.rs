@@ -1,9 +1,9 @@
 //! Folders of HDFS, by the HTTP interface that its namenodes and datanodes have (`WebHDFS`). The datanodes write with Hadoop's own
 //! client, which replaces datanodes that fail while a file is written.
 
-pub(super) mod leftovers;
+mod refusal;
 mod requests;
-pub(super) mod stamp;
+mod stamp;
 mod upload;
 
 use std::ops::Range;
@@ -12,22 +12,25 @@ use std::sync::atomic::AtomicUsize;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use cloakroom_core::client::Client;
 use cloakroom_core::metrics::{Metrics, StoreCall};
-use cloakroom_storage::store::BlobFacts;
+use cloakroom_core::resource::UploadHandle;
+use cloakroom_storage::store::{Begun, BlobFacts, StoreError};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use jiff::Timestamp;
 use object_store::path::Path;
 use object_store::{Result, UpdateVersion};
-use reqwest::{Client, Method};
+use reqwest::Method;
 use serde::Deserialize;
 
-use super::answer::{BROKEN, CallTrouble, StoreRefusal};
+use super::answer::{BROKEN, CallTrouble};
 use super::api::{Answer, Api, Meta, Page};
-use super::calls::{Backend, Connected};
-use super::location::{Kind, Location};
+use super::backend::{Backend, Stamp};
+use super::calls::Bucket;
+use super::location::Kind;
+use super::probe::{Probe, ProbeError, Rights};
+use super::refusal::Codes;
 use super::settings::{BucketSettingError, BucketSettings};
-
-pub(super) use upload::begin;
 
 /// Where namenodes listen, without and with TLS.
 const PORTS: [&str; 2] = ["9870", "9871"];
@@ -38,7 +41,7 @@ const FOLDER_PERMISSION: (&str, &str) = ("permission", "700");
 
 /// The namenodes of a cluster, and the user.
 pub(super) struct Hdfs {
-    client: Client,
+    client: reqwest::Client,
     /// `http` or `https`.
     scheme: &'static str,
     /// Each with its port.
@@ -98,7 +101,9 @@ struct Partial {
 }
 
 /// Sets up a folder. No request is made yet.
-pub(super) fn connect(settings: &BucketSettings<'_>) -> Result<Connected, BucketSettingError> {
+pub(super) fn connect(
+    settings: &BucketSettings<'_>,
+) -> Result<(Arc<dyn Backend>, String), BucketSettingError> {
     let BucketSettings { location, options, metrics, .. } = settings;
     let is_tls = location.kind() == Kind::Hdfs { is_tls: true };
     if !is_tls && !options.allows_http {
@@ -117,14 +122,17 @@ pub(super) fn connect(settings: &BucketSettings<'_>) -> Result<Connected, Bucket
     };
     let url = format!("{scheme}://{}", location.bucket());
     let hdfs = Arc::new(Hdfs {
-        client: settings.connector(&url)?.client(!is_tls).map_err(|_| BucketSettingError::Client)?,
+        client: settings
+            .connector(&url, &Codes::NONE)?
+            .client(!is_tls)
+            .map_err(|_| BucketSettingError::Client)?,
         scheme,
         namenodes: location.bucket().split(',').map(with_port).collect(),
         active: AtomicUsize::new(0),
         user,
         metrics: (*metrics).clone(),
     });
-    Ok(Connected { api: Arc::clone(&hdfs) as _, backend: Backend::Files(hdfs), url, deletions: None })
+    Ok((hdfs, url))
 }
 
 impl FileStatus {
@@ -209,7 +217,7 @@ impl Api for Hdfs {
         let size_bytes = meta.facts.size_bytes;
         let range = range.unwrap_or(0..size_bytes);
         if etag.is_some_and(|etag| meta.version.e_tag.as_deref() != Some(etag)) {
-            return Err(CallTrouble::refused(StoreRefusal::of_another_version()).into());
+            return Err(CallTrouble::refused(refusal::of_another_version()).into());
         }
         // A range that is not in the file is an error there, and so is each one of an empty file.
         if range.is_empty() || range.end > size_bytes {
@@ -223,18 +231,18 @@ impl Api for Hdfs {
         Ok(Answer { meta, pieces: opened.bytes_stream().map_err(broken).boxed() })
     }
 
+    /// The stamp is a folder.
+    async fn confirm(&self, path: &Path) -> Result<()> {
+        self.head(path).await.map(drop)
+    }
+
     async fn create(&self, path: &Path, bytes: Bytes) -> Result<()> {
-        let folder = Location::incoming_beside(path);
-        let part = folder.clone().join(upload::FILE);
-        let created = async {
-            self.make_folder(&folder).await?;
-            self.write(&part, upload::whole(bytes)).await?;
-            self.rename(&part, path).await
-        };
-        let created = created.await;
-        // An error says what is wrong; this one would say the same.
-        let _ = self.remove(&folder).await;
-        created
+        upload::create(self, path, bytes).await
+    }
+
+    /// A file is renamed when it is whole, so it does not replace the one of an earlier attempt.
+    async fn rewrite(&self, path: &Path, bytes: Bytes) -> Result<()> {
+        self.create(path, bytes).await
     }
 
     async fn delete(&self, path: &Path) -> Result<()> {
@@ -258,8 +266,78 @@ impl Api for Hdfs {
     }
 }
 
+#[async_trait]
+impl Backend for Hdfs {
+    async fn begin(
+        self: Arc<Self>,
+        bucket: &Arc<Bucket>,
+        path: Path,
+        _length: Option<u64>,
+        _client: &Client,
+    ) -> Result<Begun, StoreError> {
+        upload::begin(self, bucket, path).await
+    }
+
+    async fn abort(
+        &self,
+        bucket: &Bucket,
+        path: &Path,
+        _handle: Option<&UploadHandle>,
+    ) -> Result<(), StoreError> {
+        bucket.remove(&upload::folder(bucket, path)).await
+    }
+
+    async fn clean(&self, bucket: &Bucket) {
+        upload::remove_old(bucket, self).await;
+    }
+
+    async fn stamp(&self, bucket: &Bucket, path: &Path) -> Result<Option<Stamp>, StoreError> {
+        stamp::read(bucket, self, path).await
+    }
+
+    async fn swap_stamp(&self, path: &Path, seen: Option<Stamp>, by: &str) -> Result<()> {
+        stamp::swap(self, path, seen, by).await
+    }
+
+    fn rights(&self) -> &'static Rights {
+        const ALL: &str = "the user needs all rights to that folder";
+        &Rights { write: ALL, read: ALL, list: ALL, abort: ALL, delete: ALL }
+    }
+
+    async fn probe(&self, probe: &Probe<'_>) -> Result<(), ProbeError> {
+        probe.step("write an object once only", probe.create()).await?;
+        probe.step("read an object", probe.read(&probe.path)).await?;
+        probe.list_and_delete(&[&probe.path]).await
+    }
+}
+
 /// The folder that a file is in.
 fn parent(path: &Path) -> Path {
     let parts: Vec<_> = path.parts().collect();
     parts.iter().take(parts.len().saturating_sub(1)).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::settings::BucketOptions;
+    use super::super::settings::checks::check;
+
+    #[test]
+    fn settings_of_hdfs_are_checked() {
+        let user = |name: &str| BucketOptions { user: Some(name.to_owned()), ..BucketOptions::default() };
+        let none = BucketOptions::default();
+        let endpoint = BucketOptions { endpoint: Some("https://localhost".to_owned()), ..user("ann") };
+        check("webhdfs://one/a", &[(&user("ann"), &[][..], "webhdfs:// is without TLS")]);
+        check(
+            "swebhdfs://one,two:9871/a",
+            &[
+                (&user("ann"), &[][..], ""),
+                (&none, &[("HADOOP_USER_NAME", "ann")], ""),
+                (&none, &[], "the user of HDFS is not known"),
+                (&user("ann&op=DELETE"), &[], "--store-user is not the name of a user"),
+                (&none, &[("HADOOP_USER_NAME", "a b")], "HADOOP_USER_NAME is not the name of a user"),
+                (&endpoint, &[], "--store-endpoint is for s3://, az:// and gs:// only"),
+            ],
+        );
+    }
 }

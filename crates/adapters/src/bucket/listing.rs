@@ -11,18 +11,19 @@ use futures_util::{StreamExt as _, TryStreamExt as _};
 use object_store::path::Path;
 
 use super::api::Meta;
-use super::calls::{Backend, Bucket, PATIENCE};
-use super::hdfs;
+use super::backend::Backend;
+use super::calls::{Bucket, PATIENCE};
 
 /// How many pages in a row may bring nothing new. Some stores send pages without objects while they pass over deleted ones.
 const MOST_IDLE_PAGES: u32 = 1000;
 
 /// All blobs, in no order.
-pub(super) fn blobs(bucket: &Bucket) -> BoxStream<'_, Result<(BlobKey, BlobFacts), StoreError>> {
+pub(super) fn blobs<'a>(
+    bucket: &'a Bucket,
+    backend: &'a dyn Backend,
+) -> BoxStream<'a, Result<(BlobKey, BlobFacts), StoreError>> {
     let objects = stream::once(async {
-        if let Backend::Files(hdfs) = &bucket.backend {
-            hdfs::leftovers::remove(bucket, hdfs).await;
-        }
+        backend.clean(bucket).await;
         objects(bucket, bucket.location.blobs())
     });
     let foreign = Arc::new(AtomicU64::new(0));

@@ -134,23 +134,6 @@ impl Location {
         self.path("stamp")
     }
 
-    /// The folder of a file that is not whole yet.
-    pub(super) fn incoming(&self, path: &Path) -> Path {
-        self.incoming_folder().join(path.filename().unwrap_or_default())
-    }
-
-    /// The same for a path directly below the prefix.
-    pub(super) fn incoming_beside(path: &Path) -> Path {
-        let mut parts: Vec<_> = path.parts().collect();
-        let name = parts.pop();
-        parts.into_iter().chain(["incoming".into()]).chain(name).collect()
-    }
-
-    /// The folder of all of these folders.
-    pub(super) fn incoming_folder(&self) -> Path {
-        self.path("incoming")
-    }
-
     /// The prefix of all copies of the ledger.
     pub(super) fn copies(&self) -> Path {
         self.path("ledger")
@@ -171,7 +154,8 @@ impl Location {
         self.path(&format!("probe-{number:016x}"))
     }
 
-    fn path(&self, last: &str) -> Path {
+    /// An object, or a folder, directly below the prefix.
+    pub(super) fn path(&self, last: &str) -> Path {
         self.prefix.iter().map(String::as_str).chain([last]).collect()
     }
 

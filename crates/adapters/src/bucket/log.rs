@@ -8,11 +8,10 @@ use bytes::{Bytes, BytesMut};
 use cloakroom_storage::log::{KeptCopy, LogError, LogStore, Object, Position, WriterStamp};
 use cloakroom_storage::store::StoreError;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use object_store::PutMode;
 use object_store::path::Path;
 
-use super::calls::{Backend, Bucket, PATIENCE, to_move};
-use super::{BucketStore, copies, listing, stamp};
+use super::calls::{Attempts, Bucket, PATIENCE, to_move};
+use super::{BucketStore, copies, listing};
 
 /// How many groups are removed at once.
 const REMOVED_AT_ONCE: usize = 8;
@@ -26,47 +25,48 @@ const COPY: &str = ".db";
 #[async_trait]
 impl LogStore for BucketStore {
     async fn stamp(&self) -> Result<Option<WriterStamp>, LogError> {
-        let text = stamp::read(&self.0).await?;
-        let parsed = text.map(|text| text.parse()).transpose();
+        let found = self.backend.stamp(&self.bucket, &self.bucket.location.stamp()).await?;
+        let parsed = found.map(|stamp| stamp.text.parse()).transpose();
         parsed.map_err(|stamp| LogError::Stamp { place: self.shown(Object::Stamp), stamp })
     }
 
     async fn replace_stamp(&self, seen: Option<WriterStamp>, by: WriterStamp) -> Result<bool, LogError> {
         let seen = seen.map(|seen| seen.to_string());
-        Ok(stamp::replace(&self.0, seen.as_deref(), &by.to_string()).await?)
+        Ok(self.replace(seen.as_deref(), &by.to_string()).await?)
     }
 
     fn shown(&self, object: Object) -> String {
         let path = match object {
-            Object::Stamp => self.0.location.stamp(),
+            Object::Stamp => self.bucket.location.stamp(),
             Object::Group(at) => self.group_path(at),
             Object::Copy(at) => self.copy_path(at),
         };
-        self.0.location.shown(&path)
+        self.bucket.location.shown(&path)
     }
 
     async fn write_group(&self, at: Position, group: Bytes) -> Result<(), LogError> {
-        Ok(write_group(&self.0, &self.group_path(at), group).await?)
+        Ok(write_group(&self.bucket, &self.group_path(at), group).await?)
     }
 
     async fn group(&self, at: Position) -> Result<Option<Bytes>, LogError> {
-        Ok(read(&self.0, &self.group_path(at)).await?)
+        Ok(read(&self.bucket, &self.group_path(at)).await?)
     }
 
     async fn groups(&self) -> Result<Vec<Position>, LogError> {
-        let groups = listing::objects(&self.0, self.0.location.log());
+        let groups = listing::objects(&self.bucket, self.bucket.location.log());
         Ok(groups.try_filter_map(async |found| Ok(place(&found.path, ""))).try_collect().await?)
     }
 
     async fn remove_groups(&self, last: Position) -> Result<(), LogError> {
         let mut old = self.groups().await?;
         old.retain(|at| *at <= last);
-        let removals = stream::iter(old).map(|at| async move { self.0.remove(&self.group_path(at)).await });
+        let removals =
+            stream::iter(old).map(|at| async move { self.bucket.remove(&self.group_path(at)).await });
         Ok(removals.buffer_unordered(REMOVED_AT_ONCE).try_collect().await?)
     }
 
     async fn copies(&self) -> Result<Vec<KeptCopy>, LogError> {
-        let objects = listing::objects(&self.0, self.0.location.copies());
+        let objects = listing::objects(&self.bucket, self.bucket.location.copies());
         let mut copies: Vec<KeptCopy> = objects
             .try_filter_map(async |found| {
                 let written_at = found.facts.changed_at;
@@ -79,31 +79,31 @@ impl LogStore for BucketStore {
     }
 
     async fn write_copy(&self, at: Position, path: &FilePath) -> Result<(), LogError> {
-        Ok(copies::write(&self.0, self.copy_path(at), path).await?)
+        Ok(copies::write(self, self.copy_path(at), path).await?)
     }
 
     async fn read_copy(&self, at: Position, path: &FilePath) -> Result<(), LogError> {
-        Ok(copies::read(&self.0, self.copy_path(at), path).await?)
+        Ok(copies::read(self, self.copy_path(at), path).await?)
     }
 
     async fn remove_copy(&self, at: Position) -> Result<(), LogError> {
-        Ok(self.0.remove(&self.copy_path(at)).await?)
+        Ok(self.bucket.remove(&self.copy_path(at)).await?)
     }
 
     async fn keep_reserve(&self) -> Result<(), LogError> {
-        let path = self.0.location.reserve();
-        if self.0.facts(&path).await?.is_none() {
+        let path = self.bucket.location.reserve();
+        if self.bucket.facts(&path).await?.is_none() {
             // Not of zeros, which some stores keep in no room.
             let bytes: Vec<u8> = (0..RESERVE_BYTES).map(|_| rand::random()).collect();
-            write_group(&self.0, &path, bytes.into()).await?;
+            write_group(&self.bucket, &path, bytes.into()).await?;
         }
         Ok(())
     }
 
     async fn make_room(&self) -> Result<bool, LogError> {
-        let path = self.0.location.reserve();
-        if self.0.facts(&path).await?.is_some() {
-            self.0.remove(&path).await?;
+        let path = self.bucket.location.reserve();
+        if self.bucket.facts(&path).await?.is_some() {
+            self.bucket.remove(&path).await?;
             return Ok(true);
         }
         match self.copies().await?[..] {
@@ -114,12 +114,36 @@ impl LogStore for BucketStore {
 }
 
 impl BucketStore {
+    /// Replaces the stamp `seen`. Returns `false` if there is another one. No two calls may have the same text `by`.
+    async fn replace(&self, seen: Option<&str>, by: &str) -> Result<bool, StoreError> {
+        let (bucket, path) = (&self.bucket, self.bucket.location.stamp());
+        let (mut attempts, mut was_tried) = (Attempts::begin(), false);
+        loop {
+            let stamp = self.backend.stamp(bucket, &path).await?;
+            let text = stamp.as_ref().map(|stamp| stamp.text.as_str());
+            if was_tried && text == Some(by) {
+                return Ok(true);
+            }
+            if text != seen {
+                return Ok(false);
+            }
+            was_tried = true;
+            match bucket.once("write", &path, PATIENCE, self.backend.swap_stamp(&path, stamp, by)).await {
+                Ok(()) => return Ok(true),
+                // Another server was first, or the answer got lost: the next reading says it.
+                Err(failure)
+                    if (failure.is_conflict() || failure.is_temporary()) && attempts.another().await => {}
+                Err(failure) => return Err(failure.into()),
+            }
+        }
+    }
+
     fn group_path(&self, at: Position) -> Path {
-        self.0.location.log().join(at.to_string())
+        self.bucket.location.log().join(at.to_string())
     }
 
     fn copy_path(&self, at: Position) -> Path {
-        self.0.location.copies().join(format!("{at}{COPY}"))
+        self.bucket.location.copies().join(format!("{at}{COPY}"))
     }
 }
 
@@ -131,15 +155,7 @@ fn place(path: &Path, ending: &str) -> Option<Position> {
 /// Writes an object, as often as it is asked to: its bytes are always the same.
 async fn write_group(bucket: &Bucket, path: &Path, group: Bytes) -> Result<(), StoreError> {
     let patience = to_move(group.len() as u64);
-    let put = || async {
-        match &bucket.backend {
-            Backend::Objects(objects) => {
-                objects.put_opts(path, group.clone().into(), PutMode::Overwrite.into()).await.map(drop)
-            }
-            // A file is renamed when it is whole, so it does not replace the one of an earlier attempt.
-            Backend::Files(_) => bucket.api.create(path, group.clone()).await,
-        }
-    };
+    let put = || bucket.api.rewrite(path, group.clone());
     match bucket.repeated("write", path, patience, put).await {
         Err(failure) if failure.is_conflict() && read(bucket, path).await?.as_ref() == Some(&group) => Ok(()),
         done => Ok(done?),

@@ -5,16 +5,13 @@ use std::time::Duration;
 use bytes::BytesMut;
 use cloakroom_storage::store::StoreError;
 use futures_util::TryStreamExt as _;
+use object_store::UpdateVersion;
 use object_store::path::Path;
-use object_store::{MultipartId, PutMode, UpdateVersion};
 use tokio::time::{Instant, timeout_at};
 
-use super::BucketStore;
 use super::answer::CallFailure;
-use super::api::{Answer, Objects};
-use super::calls::{Backend, Bucket, PATIENCE};
-use super::conditions::Found;
-use super::location::Kind;
+use super::api::Answer;
+use super::calls::{Bucket, PATIENCE};
 
 /// A bucket that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -46,46 +43,43 @@ pub enum ProbeError {
     },
 }
 
+/// What a kind of stores calls the rights that are needed, in its policies.
+#[derive(Debug)]
+pub(super) struct Rights {
+    pub write: &'static str,
+    pub read: &'static str,
+    pub list: &'static str,
+    /// To begin and abort uploads in parts.
+    pub abort: &'static str,
+    pub delete: &'static str,
+}
+
 /// What the credentials must allow.
 #[derive(Clone, Copy)]
-enum Right {
+pub(super) enum Right {
     Write,
     Read,
     List,
-    /// To begin and abort uploads in parts. In Azure that is a part of writing.
     Abort,
     Delete,
 }
 
 impl Right {
-    /// What it allows, and its name in policies of a kind of buckets.
-    fn describe(self, kind: Kind) -> (&'static str, &'static str) {
-        let (what, s3, azure, google) = match self {
-            Self::Write => ("write objects", "s3:PutObject", "blobs/write", "storage.objects.create"),
-            Self::Read => ("read objects", "s3:GetObject", "blobs/read", "storage.objects.get"),
-            Self::List => ("list objects", "s3:ListBucket", "blobs/read", "storage.objects.list"),
-            Self::Abort => (
-                "begin and abort uploads",
-                "s3:PutObject and s3:AbortMultipartUpload",
-                "blobs/write",
-                "storage.multipartUploads.create and .abort",
-            ),
-            Self::Delete => ("delete objects", "s3:DeleteObject", "blobs/delete", "storage.objects.delete"),
-        };
-        match kind {
-            Kind::S3 => (what, s3),
-            Kind::Azure => (what, azure),
-            Kind::Google => (what, google),
-            Kind::Hdfs { .. } => (what, "the user needs all rights to that folder"),
+    /// What it allows, and its name.
+    fn describe(self, rights: &Rights) -> (&'static str, &'static str) {
+        match self {
+            Self::Write => ("write objects", rights.write),
+            Self::Read => ("read objects", rights.read),
+            Self::List => ("list objects", rights.list),
+            Self::Abort => ("begin and abort uploads", rights.abort),
+            Self::Delete => ("delete objects", rights.delete),
         }
     }
 }
 
 const IF_NONE_MATCH: &str = "an object must not exist yet (If-None-Match: *)";
 
-const IF_MATCH: &str = "an object must be a certain version (If-Match)";
-
-const NO_CONDITIONS: &str = "takes no writes under a condition (If-None-Match, If-Match), and without them two servers could \
+pub(super) const NO_CONDITIONS: &str = "takes no writes under a condition (If-None-Match, If-Match), and without them two servers could \
                              use the same bundles: use a store, or a version of it, that has them";
 
 const NO_ETAGS: &str = "answers without a strong ETag, and without it no version of an object can be named: look for a gateway \
@@ -94,24 +88,19 @@ const NO_ETAGS: &str = "answers without a strong ETag, and without it no version
 const CHANGING_ETAGS: &str = "answers another ETag each time for an object that has not changed, and so no version of it can be \
                               named: use another store, or look for a gateway that makes ETags of its own";
 
-const CHANGED_PARTS: &str = "cannot complete an upload in parts, and all large bundles are such uploads: look for a gateway \
-                             that drops or changes the ETags of parts";
-
 const INCONSISTENT: &str =
     "does not have what was written to it a moment ago: use a store with strong consistency";
 
 const UNDELETED: &str = "still has an object of which it answered that it is deleted: look for a rule of the bucket, or a \
                          gateway, that keeps objects";
 
-const TEXT: &str = "cloakroom tries whether this bucket can be used\n";
+pub(super) const TEXT: &str = "cloakroom tries whether this bucket can be used\n";
 
 const LISTS: &str = "lists by pages (ListObjectsV2)";
 
 const ENDING_LISTS: &str = "lists by pages that end (ListObjectsV2)";
 
 const RANGES: &str = "ranges of objects (Range)";
-
-const UPLOADS_IN_PARTS: &str = "uploads in parts (CreateMultipartUpload)";
 
 /// How many pages may have the two objects. Stores may return pages without any.
 const MOST_PAGES: usize = 20;
@@ -120,55 +109,38 @@ const MOST_PAGES: usize = 20;
 const LONGEST: Duration = Duration::from_secs(50);
 
 /// How long the removal may take of what a try has left that failed.
-const REMOVAL: Duration = Duration::from_secs(5);
+pub(super) const REMOVAL: Duration = Duration::from_secs(5);
 
-impl BucketStore {
-    /// Tries all that a server does in its bucket, and removes what it made for that.
-    pub async fn probe(&self) -> Result<(), ProbeError> {
-        let bucket = &*self.0;
-        let path = bucket.location.probe(rand::random());
-        // Another object, because Google lets one change once a second.
-        let in_parts = Path::from(format!("{path}-parts"));
-        let ends_at = Instant::now() + LONGEST;
-        let tried = Probe { bucket, path: &path, in_parts: &in_parts, ends_at }.run().await;
-        if tried.is_err() {
-            let remove = |path| bucket.once("delete", path, REMOVAL, bucket.delete(path));
-            // The error says what is wrong; these would say the same.
-            let _ = tokio::join!(remove(&path), remove(&in_parts));
-        }
-        tried
-    }
-}
-
-struct Probe<'a> {
-    bucket: &'a Bucket,
-    path: &'a Path,
-    in_parts: &'a Path,
+/// A try of one bucket.
+pub(super) struct Probe<'a> {
+    pub bucket: &'a Bucket,
+    rights: &'static Rights,
+    /// The object that is tried, and another one, because Google lets one change once a second.
+    pub path: Path,
+    pub other: Path,
     ends_at: Instant,
 }
 
-impl Probe<'_> {
-    async fn run(&self) -> Result<(), ProbeError> {
-        self.step("write an object once only", self.create()).await?;
-        // Before the next step, which blames the right to write.
-        let version = self.step("read an object", self.read(self.path)).await?;
-        self.tell_of_versions(&version);
-        let mut written = vec![self.path];
-        if let Backend::Objects(objects) = &self.bucket.backend {
-            self.step("replace an object under a condition", self.replace(&**objects)).await?;
-            self.step("abort an upload in parts", self.abort_upload(&**objects)).await?;
-            self.step("complete an upload in parts", self.complete_upload(&**objects)).await?;
-            written.push(self.in_parts);
-        }
-        self.step("list objects", self.list(&written)).await?;
-        for path in &written {
-            self.step("delete an object", self.delete(path)).await?;
-        }
-        Ok(())
+impl<'a> Probe<'a> {
+    pub fn new(bucket: &'a Bucket, rights: &'static Rights) -> Self {
+        let path = bucket.location.probe(rand::random());
+        let other = Path::from(format!("{path}-parts"));
+        Self { bucket, rights, path, other, ends_at: Instant::now() + LONGEST }
     }
 
-    /// Does a part of the try, as far as there is time.
-    async fn step<T>(
+    /// Does a try, and removes what it has left if it failed.
+    pub async fn run(&'a self, work: impl Future<Output = Result<(), ProbeError>>) -> Result<(), ProbeError> {
+        let tried = work.await;
+        if tried.is_err() {
+            let remove = |path| self.bucket.once("delete", path, REMOVAL, self.bucket.api.delete(path));
+            // The error says what is wrong; these would say the same.
+            let _ = tokio::join!(remove(&self.path), remove(&self.other));
+        }
+        tried
+    }
+
+    /// Does a part of a try, as far as there is time.
+    pub async fn step<T>(
         &self,
         what: &'static str,
         work: impl Future<Output = Result<T, ProbeError>>,
@@ -181,96 +153,35 @@ impl Probe<'_> {
         done
     }
 
-    /// Warns of a bucket that keeps versions. That is allowed, because a rule of the bucket can remove them.
-    fn tell_of_versions(&self, UpdateVersion { version, .. }: &UpdateVersion) {
-        // Google has a version for each object. Elsewhere `null` names the one object of a bucket that keeps none any more.
-        let keeps =
-            self.bucket.location.kind() != Kind::Google && version.as_ref().is_some_and(|id| id != "null");
-        if keeps {
-            tracing::warn!(
-                "{} keeps versions, or has object lock: deleted bundles stay there, and are paid for, until a lifecycle rule of \
-                 the bucket removes noncurrent versions (docs/buckets.md)",
-                self.store()
-            );
-        }
-    }
-
-    async fn create(&self) -> Result<(), ProbeError> {
-        let create = || self.bucket.api.create(self.path, TEXT.into());
-        match self.bucket.repeated("write", self.path, PATIENCE, create).await {
+    pub async fn create(&self) -> Result<(), ProbeError> {
+        let create = || self.bucket.api.create(&self.path, TEXT.into());
+        match self.bucket.repeated("write", &self.path, PATIENCE, create).await {
             // An earlier attempt was done, and its answer got lost.
             Err(failed) if failed.is_conflict() => {}
             Err(failed) => return Err(self.refused_condition(failed).await),
             Ok(()) => {}
         }
-        match self.bucket.repeated("write", self.path, PATIENCE, create).await {
+        match self.bucket.repeated("write", &self.path, PATIENCE, create).await {
             Ok(()) => Err(self.ignores(IF_NONE_MATCH)),
             Err(failed) if failed.is_conflict() => Ok(()),
             Err(failed) => Err(self.refused_condition(failed).await),
         }
     }
 
-    async fn replace(&self, objects: &dyn Objects) -> Result<(), ProbeError> {
-        match self.bucket.find_form(objects, self.path, TEXT).await {
-            Ok(Found::Form(_)) => Ok(()),
-            Ok(Found::Ignored) => Err(self.ignores(IF_MATCH)),
-            Ok(Found::NeverHolds) => Err(self.unfit(NO_CONDITIONS, None)),
-            Err(failed) => Err(self.refused_condition(failed).await),
-        }
-    }
-
     /// The error if a write under a condition is answered by `failed`: if the store takes the same write without it, it has no
     /// conditions.
-    async fn refused_condition(&self, failed: CallFailure) -> ProbeError {
-        if let Backend::Objects(objects) = &self.bucket.backend
-            && failed.may_be_unsupported()
-        {
-            let put = async { objects.put_opts(self.path, TEXT.into(), PutMode::Overwrite.into()).await };
-            if self.bucket.once("write", self.path, PATIENCE, put).await.is_ok() {
+    pub async fn refused_condition(&self, failed: CallFailure) -> ProbeError {
+        if failed.may_be_unsupported() {
+            let put = self.bucket.api.rewrite(&self.path, TEXT.into());
+            if self.bucket.once("write", &self.path, PATIENCE, put).await.is_ok() {
                 return self.unfit(NO_CONDITIONS, Some(failed));
             }
         }
         self.error(Right::Write, failed)
     }
 
-    async fn begin_upload(&self, objects: &dyn Objects) -> Result<MultipartId, ProbeError> {
-        let create = || objects.create_multipart(self.in_parts);
-        let begun = self.bucket.repeated("begin the upload of", self.in_parts, PATIENCE, create).await;
-        begun.map_err(|failed| self.lack_or_error(UPLOADS_IN_PARTS, Right::Abort, failed))
-    }
-
-    async fn abort_upload(&self, objects: &dyn Objects) -> Result<(), ProbeError> {
-        let id = self.begin_upload(objects).await?;
-        let abort = || objects.abort_multipart(self.in_parts, &id);
-        let aborted = self.bucket.repeated("abort the upload of", self.in_parts, PATIENCE, abort).await;
-        aborted.map_err(|failed| self.error(Right::Abort, failed))
-    }
-
-    async fn complete_upload(&self, objects: &dyn Objects) -> Result<(), ProbeError> {
-        let id = self.begin_upload(objects).await?;
-        let completed = async {
-            let put = || objects.put_part(self.in_parts, &id, 0, TEXT.into());
-            let part = self.bucket.repeated("write a part of", self.in_parts, PATIENCE, put).await?;
-            let complete = || objects.complete_multipart(self.in_parts, &id, vec![part.clone()]);
-            self.bucket.repeated("complete the upload of", self.in_parts, PATIENCE, complete).await
-        };
-        let failed = match completed.await {
-            Ok(_) => return self.read(self.in_parts).await.map(drop),
-            // An earlier attempt was done, and its answer got lost.
-            Err(failed) if failed.is_absence() && self.read(self.in_parts).await.is_ok() => return Ok(()),
-            Err(failed) => failed,
-        };
-        // The error says what is wrong.
-        let abort = objects.abort_multipart(self.in_parts, &id);
-        let _ = self.bucket.once("abort the upload of", self.in_parts, REMOVAL, abort).await;
-        if failed.is_unclear() || failed.is_of_a_part() {
-            return Err(self.unfit(CHANGED_PARTS, Some(failed)));
-        }
-        Err(self.error(Right::Write, failed))
-    }
-
     /// Reads an object, a range of it, and what the store says of it, as downloads do. Returns its version.
-    async fn read(&self, path: &Path) -> Result<UpdateVersion, ProbeError> {
+    pub async fn read(&self, path: &Path) -> Result<UpdateVersion, ProbeError> {
         let mut etags = Vec::new();
         for range in [None, Some(1..TEXT.len() as u64)] {
             let (start, is_range) = (range.as_ref().map_or(0, |_| 1), range.is_some());
@@ -306,7 +217,7 @@ impl Probe<'_> {
         let (mut listed, mut token) = (Vec::new(), None);
         for _ in 0..MOST_PAGES {
             let page = || self.bucket.api.list(prefix, token.clone(), Some(1));
-            let page = self.bucket.repeated("list", self.path, PATIENCE, page).await;
+            let page = self.bucket.repeated("list", &self.path, PATIENCE, page).await;
             let page = page.map_err(|failed| self.lack_or_error(LISTS, Right::List, failed))?;
             listed.extend(page.objects.into_iter().map(|found| found.path));
             token = page.token;
@@ -324,7 +235,7 @@ impl Probe<'_> {
 
     /// Without the right to list, S3 answers 403 in place of 404, and nothing can be known to be absent.
     async fn delete(&self, path: &Path) -> Result<(), ProbeError> {
-        match self.bucket.repeated("delete", path, PATIENCE, || self.bucket.delete(path)).await {
+        match self.bucket.repeated("delete", path, PATIENCE, || self.bucket.api.delete(path)).await {
             // An earlier attempt was done, or the store says so of each deletion: the next answer tells.
             Err(failed) if failed.is_absence() => {}
             deleted => deleted.map_err(|failed| self.error(Right::Delete, failed))?,
@@ -340,11 +251,11 @@ impl Probe<'_> {
         self.bucket.location.to_string()
     }
 
-    fn unfit(&self, why: impl Into<String>, answer: Option<CallFailure>) -> ProbeError {
+    pub fn unfit(&self, why: impl Into<String>, answer: Option<CallFailure>) -> ProbeError {
         ProbeError::Unfit { store: self.store(), why: why.into(), source: answer.map(Into::into) }
     }
 
-    fn ignores(&self, condition: &'static str) -> ProbeError {
+    pub fn ignores(&self, condition: &'static str) -> ProbeError {
         let why = format!(
             "ignores the condition that {condition}, and without it two servers could use the same bundles: use a store that \
              checks it"
@@ -358,15 +269,15 @@ impl Probe<'_> {
         self.unfit(why, answer)
     }
 
-    fn lack_or_error(&self, what: &'static str, right: Right, failed: CallFailure) -> ProbeError {
+    pub fn lack_or_error(&self, what: &'static str, right: Right, failed: CallFailure) -> ProbeError {
         if failed.may_be_unsupported() && !failed.is_explained() {
             return self.lacks(what, Some(failed));
         }
         self.error(right, failed)
     }
 
-    fn error(&self, right: Right, failed: CallFailure) -> ProbeError {
-        let (what, right) = right.describe(self.bucket.location.kind());
+    pub fn error(&self, right: Right, failed: CallFailure) -> ProbeError {
+        let (what, right) = right.describe(self.rights);
         let is_explained = failed.is_explained();
         match (self.store(), StoreError::from(failed)) {
             (store, source @ StoreError::Denied(_)) if !is_explained => {
@@ -374,5 +285,14 @@ impl Probe<'_> {
             }
             (store, source) => ProbeError::Store { store, source },
         }
+    }
+
+    /// The end of each try, with what was `written`.
+    pub async fn list_and_delete(&self, written: &[&Path]) -> Result<(), ProbeError> {
+        self.step("list objects", self.list(written)).await?;
+        for path in written {
+            self.step("delete an object", self.delete(path)).await?;
+        }
+        Ok(())
     }
 }

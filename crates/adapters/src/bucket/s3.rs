@@ -6,9 +6,10 @@ use async_trait::async_trait;
 use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey};
 use reqwest::Url;
 
-use super::Location;
-use super::api::Objects;
-use super::calls::Connected;
+use super::backend::Backend;
+use super::objects::{Cloud, Library, Objects};
+use super::probe::Rights;
+use super::refusal::{ARCHIVED, CLOSED, Codes, NO_CHECKSUM};
 use super::settings::{Addressing, BucketSettingError, BucketSettings, Rules, no_retries};
 
 /// The variables that say which credentials to use.
@@ -50,12 +51,67 @@ const RULES: Rules<AmazonS3ConfigKey> = Rules {
     instead: "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
 };
 
+/// How S3 and stores like it name their errors.
+pub(super) const CODES: Codes = Codes {
+    throttling: &["RequestLimitExceeded", "SlowDown", "TooManyRequests"],
+    unfinished: &["BadDigest", "IncompleteBody", "RequestTimeout", "XAmzContentSHA256Mismatch"],
+    denying: &["ExpiredToken", "InvalidAccessKeyId", "InvalidToken"],
+    of_the_bucket: &[
+        "AuthorizationHeaderMalformed",
+        "NoSuchBucket",
+        "PermanentRedirect",
+        "TemporaryRedirect",
+    ],
+    absent_object: &["NoSuchKey"],
+    lasting: &[],
+    of_the_object: &["InvalidObjectState"],
+    full: &["QuotaExceeded", "XMinioStorageFull"],
+    advice: &[
+        (&["InvalidAccessKeyId", "XAdminUserNotFound"], "the store does not know the access key"),
+        (&["SignatureDoesNotMatch"], "the secret key does not belong to the access key"),
+        (&["ExpiredToken"], "the temporary credentials have expired"),
+        (
+            &["InvalidToken", "TokenRefreshRequired"],
+            "the session token is damaged, or belongs to another key (AWS_SESSION_TOKEN)",
+        ),
+        (&["AccountProblem", "AllAccessDisabled", "NotSignedUp"], CLOSED),
+        (&["AuthorizationHeaderMalformed"], "is it the right region? (--store-region)"),
+        (
+            &["PermanentRedirect", "TemporaryRedirect"],
+            "the bucket is at another address (--store-endpoint, --store-region)",
+        ),
+        (&["RequestTimeTooSkewed"], "the clock here and that of the store differ: one of them is wrong"),
+        (
+            &["SecondLevelDomainForbidden"],
+            "the store wants the bucket as a part of the host name (--store-addressing virtual)",
+        ),
+        (&["InvalidObjectState"], ARCHIVED),
+        (&["BadDigest", "XAmzContentSHA256Mismatch"], "the bytes were changed on their way"),
+        (&["MissingContentMD5"], NO_CHECKSUM),
+    ],
+};
+
+/// What differs from other clouds.
+const CLOUD: Cloud = Cloud {
+    rights: Rights {
+        write: "s3:PutObject",
+        read: "s3:GetObject",
+        list: "s3:ListBucket",
+        abort: "s3:PutObject and s3:AbortMultipartUpload",
+        delete: "s3:DeleteObject",
+    },
+    always_has_versions: false,
+    takes_no_parts: false,
+};
+
 /// Sets up a bucket of S3. No request is made yet.
-pub(super) fn connect(settings: &BucketSettings<'_>) -> Result<Connected, BucketSettingError> {
+pub(super) fn connect(
+    settings: &BucketSettings<'_>,
+) -> Result<(Arc<dyn Backend>, String), BucketSettingError> {
     settings.check_credentials(&RULES)?;
     let endpoint = settings.endpoint(&["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"], None)?;
     let region = region(settings, endpoint.is_some())?;
-    let url = address(settings.location, settings.options.addressing, endpoint.as_ref(), &region);
+    let url = address(settings.location.bucket(), settings.options.addressing, endpoint.as_ref(), &region);
     let mut builder = AmazonS3Builder::new()
         .with_bucket_name(settings.location.bucket())
         .with_region(region)
@@ -65,12 +121,12 @@ pub(super) fn connect(settings: &BucketSettings<'_>) -> Result<Connected, Bucket
         .with_disable_bulk_delete(true)
         .with_client_options(settings.client())
         .with_retry(no_retries())
-        .with_http_connector(settings.connector(&url)?);
+        .with_http_connector(settings.connector(&url, &CODES)?);
     for (key, value) in settings.passed(&RULES) {
         builder = builder.with_config(key, value);
     }
     let api = builder.build().map_err(|_| BucketSettingError::Client)?;
-    Ok(Connected::to_objects(Arc::new(api), url, None))
+    Ok((Objects::new(Arc::new(api), &CLOUD, None), url))
 }
 
 /// The region of the bucket. Other stores than AWS take any one, as long as the signature names one.
@@ -87,13 +143,7 @@ fn region(settings: &BucketSettings<'_>, has_endpoint: bool) -> Result<String, B
 }
 
 /// The address of the bucket.
-fn address(
-    location: &Location,
-    addressing: Option<Addressing>,
-    endpoint: Option<&Url>,
-    region: &str,
-) -> String {
-    let bucket = location.bucket();
+fn address(bucket: &str, addressing: Option<Addressing>, endpoint: Option<&Url>, region: &str) -> String {
     // The certificate of AWS is for one label before its own name.
     let is_usual = endpoint.is_none() && !bucket.contains('.');
     let usual = if is_usual { Addressing::Virtual } else { Addressing::Path };
@@ -109,7 +159,7 @@ fn address(
 }
 
 #[async_trait]
-impl Objects for AmazonS3 {
+impl Library for AmazonS3 {
     async fn authenticate(&self) -> object_store::Result<()> {
         self.credentials().get_credential().await.map(drop)
     }
@@ -117,6 +167,8 @@ impl Objects for AmazonS3 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::settings::BucketOptions;
+    use super::super::settings::checks::check;
     use super::*;
 
     #[test]
@@ -130,8 +182,64 @@ mod tests {
             ("team", None, Some(&url), "us-east-1", "http://127.0.0.1:9000/team"),
             ("team", Some(Addressing::Virtual), Some(&url), "us-east-1", "http://team.127.0.0.1:9000"),
         ] {
-            let location = Location::parse(&format!("s3://{bucket}")).unwrap();
-            assert_eq!(address(&location, addressing, endpoint, region), expected);
+            assert_eq!(address(bucket, addressing, endpoint, region), expected);
         }
+    }
+
+    const KEY: [(&str, &str); 2] = [("AWS_ACCESS_KEY_ID", "AKIA"), ("AWS_SECRET_ACCESS_KEY", "SECRET")];
+
+    #[test]
+    fn settings_that_cannot_work_are_refused_without_their_secrets() {
+        let at = |endpoint: &str| BucketOptions {
+            endpoint: Some(endpoint.to_owned()),
+            ..BucketOptions::default()
+        };
+        let here = at("https://localhost:9000");
+        let user = BucketOptions { user: Some("ann".to_owned()), ..BucketOptions::default() };
+        let region = BucketOptions { region: Some("eu central".to_owned()), ..BucketOptions::default() };
+        check(
+            "s3://team/prefix",
+            &[
+                (&here, &KEY[..], ""),
+                (&user, &KEY[..], "--store-user is for webhdfs:// and swebhdfs:// only"),
+                (&BucketOptions::default(), &KEY[..], "the region of the bucket is not known"),
+                (&region, &KEY[..], "--store-region is not the name of a region"),
+                (&at("https://u:SECRET@localhost"), &KEY[..], "--store-endpoint is not an address"),
+                (&at("https://localhost/path"), &KEY[..], "--store-endpoint is not an address"),
+                (&at("localhost:9000"), &KEY[..], "--store-endpoint is not an address"),
+                (&at("https://localhost:99999"), &KEY[..], "--store-endpoint is not an address"),
+                (&at("http://localhost"), &KEY[..], "--store-allow-http"),
+                (&here, &KEY[..1], "AWS_ACCESS_KEY_ID is set and AWS_SECRET_ACCESS_KEY is not"),
+                (&here, &KEY[1..], "AWS_SECRET_ACCESS_KEY is set and AWS_ACCESS_KEY_ID is not"),
+                (
+                    &here,
+                    &[("AWS_PROFILE", "team"), ("AWS_ROLE_SESSION_NAME", "a")],
+                    "AWS_PROFILE is not read",
+                ),
+                (
+                    &here,
+                    &[("AWS_ACCESS_KEY_ID", "…"), ("AWS_SECRET_ACCESS_KEY", "SECRET")],
+                    "AWS_ACCESS_KEY_ID has characters",
+                ),
+                (
+                    &here,
+                    &[
+                        ("AWS_WEB_IDENTITY_TOKEN_FILE", "/nonexistent"),
+                        ("AWS_ROLE_ARN", "arn:aws:iam::1:role/a"),
+                    ],
+                    "cannot read /nonexistent, the file of AWS_WEB_IDENTITY_TOKEN_FILE",
+                ),
+                (
+                    &here,
+                    &[("AWS_EC2_METADATA_SERVICE_ENDPOINT", "nowhere")],
+                    "AWS_EC2_METADATA_SERVICE_ENDPOINT is not",
+                ),
+                (
+                    &here,
+                    &[("AWS_WEB_IDENTITY_TOKEN_FILE", "eySECRET@"), ("AWS_ROLE_ARN", "a")],
+                    "cannot read the file of",
+                ),
+            ],
+        );
     }
 }

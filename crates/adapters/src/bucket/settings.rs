@@ -7,6 +7,7 @@ use reqwest::Url;
 
 use super::connector::Connector;
 use super::location::{Kind, Location};
+use super::refusal::Codes;
 
 /// How a bucket is named in addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -243,8 +244,8 @@ impl BucketSettings<'_> {
     }
 
     /// Makes the connections to the bucket at `url`.
-    pub fn connector(&self, url: &str) -> Result<Connector, BucketSettingError> {
-        Ok(Connector::new(url.to_owned(), &self.options.trusted, self.metrics.clone())?)
+    pub fn connector(&self, url: &str, codes: &'static Codes) -> Result<Connector, BucketSettingError> {
+        Ok(Connector::new(url.to_owned(), codes, &self.options.trusted, self.metrics.clone())?)
     }
 
     /// The library's options for connections. It sets no limits of its own.
@@ -258,8 +259,9 @@ pub(super) fn no_retries() -> RetryConfig {
     RetryConfig { max_retries: 0, ..RetryConfig::default() }
 }
 
+/// Checks what is said of settings of a kind of stores.
 #[cfg(test)]
-mod tests {
+pub(super) mod checks {
     use super::*;
     use crate::bucket::{BucketStore, Pool};
 
@@ -275,140 +277,14 @@ mod tests {
         }
     }
 
-    const KEY: [(&str, &str); 2] = [("AWS_ACCESS_KEY_ID", "AKIA"), ("AWS_SECRET_ACCESS_KEY", "SECRET")];
-
-    #[test]
-    fn settings_that_cannot_work_are_refused_without_their_secrets() {
-        let at = |endpoint: &str| BucketOptions {
-            endpoint: Some(endpoint.to_owned()),
-            ..BucketOptions::default()
-        };
-        let here = at("https://localhost:9000");
-        let region = BucketOptions { region: Some("eu central".to_owned()), ..BucketOptions::default() };
-        check(
-            "s3://team/prefix",
-            &[
-                (&here, &KEY[..], ""),
-                (&BucketOptions::default(), &KEY[..], "the region of the bucket is not known"),
-                (&region, &KEY[..], "--store-region is not the name of a region"),
-                (&at("https://u:SECRET@localhost"), &KEY[..], "--store-endpoint is not an address"),
-                (&at("https://localhost/path"), &KEY[..], "--store-endpoint is not an address"),
-                (&at("localhost:9000"), &KEY[..], "--store-endpoint is not an address"),
-                (&at("https://localhost:99999"), &KEY[..], "--store-endpoint is not an address"),
-                (&at("http://localhost"), &KEY[..], "--store-allow-http"),
-                (&here, &KEY[..1], "AWS_ACCESS_KEY_ID is set and AWS_SECRET_ACCESS_KEY is not"),
-                (&here, &KEY[1..], "AWS_SECRET_ACCESS_KEY is set and AWS_ACCESS_KEY_ID is not"),
-                (
-                    &here,
-                    &[("AWS_PROFILE", "team"), ("AWS_ROLE_SESSION_NAME", "a")],
-                    "AWS_PROFILE is not read",
-                ),
-                (
-                    &here,
-                    &[("AWS_ACCESS_KEY_ID", "…"), ("AWS_SECRET_ACCESS_KEY", "SECRET")],
-                    "AWS_ACCESS_KEY_ID has characters",
-                ),
-                (
-                    &here,
-                    &[
-                        ("AWS_WEB_IDENTITY_TOKEN_FILE", "/nonexistent"),
-                        ("AWS_ROLE_ARN", "arn:aws:iam::1:role/a"),
-                    ],
-                    "cannot read /nonexistent, the file of AWS_WEB_IDENTITY_TOKEN_FILE",
-                ),
-                (
-                    &here,
-                    &[("AWS_EC2_METADATA_SERVICE_ENDPOINT", "nowhere")],
-                    "AWS_EC2_METADATA_SERVICE_ENDPOINT is not",
-                ),
-                (
-                    &here,
-                    &[("AWS_WEB_IDENTITY_TOKEN_FILE", "eySECRET@"), ("AWS_ROLE_ARN", "a")],
-                    "cannot read the file of",
-                ),
-            ],
-        );
-    }
-
     /// Flags, variables, and a part of the error that is expected; an empty text if there is none.
-    type Case<'a> = (&'a BucketOptions, &'a [(&'a str, &'a str)], &'a str);
+    pub type Case<'a> = (&'a BucketOptions, &'a [(&'a str, &'a str)], &'a str);
 
-    fn check(at: &str, cases: &[Case<'_>]) {
+    pub fn check(at: &str, cases: &[Case<'_>]) {
         for (options, variables, expected) in cases {
             let said = refusal(at, options, variables);
             assert!(said.contains(expected) && said.is_empty() == expected.is_empty(), "{expected}: {said}");
             assert!(!said.contains("SECRET@"), "{said}");
         }
-    }
-
-    #[test]
-    fn settings_of_azure_are_checked() {
-        let named = |name: &str| BucketOptions { account: Some(name.to_owned()), ..BucketOptions::default() };
-        let (account, no_name, none) = (named("example"), named("An.Account"), BucketOptions::default());
-        let file = tempfile::NamedTempFile::new().unwrap();
-        let identity =
-            [("AZURE_CLIENT_ID", "a"), ("AZURE_FEDERATED_TOKEN_FILE", file.path().to_str().unwrap())];
-        check(
-            "az://team/a",
-            &[
-                (&account, &[("AZURE_STORAGE_KEY", "a2V5")][..], ""),
-                (&account, &[("AZURE_STORAGE_KEY", "a2V5"), ("AZURE_FEDERATED_TOKEN_FILE", "/")], ""),
-                (&account, &[("AZURE_STORAGE_SAS_TOKEN", "sv=1&sig=a")], ""),
-                (&account, &[], ""),
-                (&none, &[], "the storage account of the container is not known"),
-                (&no_name, &[], "--store-account is not the name"),
-                (&account, &[("AZURE_STORAGE_KEY", "SECRET@")], "AZURE_STORAGE_KEY has characters"),
-                (&account, &[("AZURE_STORAGE_SAS_TOKEN", "SECRET@")], "AZURE_STORAGE_SAS_TOKEN has"),
-                (&account, &[("AZURE_STORAGE_CONNECTION_STRING", "SECRET@")], "is not read: give"),
-                (&account, &[("AZURE_TENANT_ID", "<SECRET@>")], "AZURE_TENANT_ID has characters"),
-                (&account, &identity, "is set and AZURE_TENANT_ID is not"),
-            ],
-        );
-    }
-
-    #[test]
-    fn settings_of_hdfs_are_checked() {
-        let user = |name: &str| BucketOptions { user: Some(name.to_owned()), ..BucketOptions::default() };
-        let none = BucketOptions::default();
-        let endpoint = BucketOptions { endpoint: Some("https://localhost".to_owned()), ..user("ann") };
-        check("webhdfs://one/a", &[(&user("ann"), &[][..], "webhdfs:// is without TLS")]);
-        check(
-            "s3://team/a",
-            &[(&user("ann"), &KEY[..], "--store-user is for webhdfs:// and swebhdfs:// only")],
-        );
-        check(
-            "swebhdfs://one,two:9871/a",
-            &[
-                (&user("ann"), &[][..], ""),
-                (&none, &[("HADOOP_USER_NAME", "ann")], ""),
-                (&none, &[], "the user of HDFS is not known"),
-                (&user("ann&op=DELETE"), &[], "--store-user is not the name of a user"),
-                (&none, &[("HADOOP_USER_NAME", "a b")], "HADOOP_USER_NAME is not the name of a user"),
-                (&endpoint, &[], "--store-endpoint is for s3://, az:// and gs:// only"),
-            ],
-        );
-    }
-
-    #[test]
-    fn settings_of_google_are_checked() {
-        let account = BucketOptions { account: Some("example".to_owned()), ..BucketOptions::default() };
-        let none = BucketOptions::default();
-        let folder = tempfile::tempdir().unwrap();
-        let gcloud = folder.path().join(".config/gcloud");
-        std::fs::create_dir_all(&gcloud).unwrap();
-        let path = gcloud.join("application_default_credentials.json");
-        std::fs::write(&path, r#"{"type":"external_account","key":"SECRET@"}"#).unwrap();
-        let path = path.to_str().unwrap();
-        check(
-            "gs://team/a",
-            &[
-                (&account, &[][..], "--store-account is for az:// only"),
-                (&none, &[][..], ""),
-                (&none, &[("GOOGLE_APPLICATION_CREDENTIALS", path)], "it needs the type service_account"),
-                (&none, &[("GOOGLE_APPLICATION_CREDENTIALS", "eySECRET@")], "cannot read the file of"),
-                (&none, &[("HOME", folder.path().to_str().unwrap())], "credentials.json is not read"),
-                (&none, &[("GCE_METADATA_HOST", "<SECRET@>")], "GCE_METADATA_HOST has characters"),
-            ],
-        );
     }
 }

@@ -87,6 +87,16 @@ impl Behind {
         self.store_with(SECRET_KEY, Pool::new(POOL_BYTES))
     }
 
+    /// A container of Azure, for answers that the gateway does not give.
+    fn container(&self) -> BucketStore {
+        let options = BucketOptions {
+            endpoint: Some(self.front.url()),
+            account: Some("example".to_owned()),
+            ..BucketOptions::default()
+        };
+        store_at(&format!("az://{BUCKET}/prefix"), options, &[("AZURE_STORAGE_KEY", "a2V5")], &self.metrics)
+    }
+
     fn store_with(&self, secret_key: &str, pool: Pool) -> BucketStore {
         store(&self.front.url(), secret_key, pool, &self.metrics)
     }

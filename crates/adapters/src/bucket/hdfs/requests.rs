@@ -13,10 +13,10 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
-use super::super::answer::{CallTrouble, LATE, Reason, StoreRefusal};
+use super::super::answer::{CallTrouble, LATE, Reason};
 use super::super::calls::PATIENCE;
 use super::super::connector::{Count, beginning, why};
-use super::Hdfs;
+use super::{Hdfs, refusal};
 
 /// How long a node may take to answer before the next one is asked.
 const NODE_PATIENCE: Duration = Duration::from_secs(10);
@@ -99,7 +99,7 @@ impl Hdfs {
                 }
             };
             // A namenode that is away is told rather than one on standby.
-            last = last.filter(|last| !last.is_refusal()).or(Some(trouble));
+            last = last.filter(|last| last.refusal().is_none()).or(Some(trouble));
         }
         Err(last.unwrap_or_else(|| CallTrouble::no_answer(LATE)))
     }
@@ -201,7 +201,7 @@ async fn answer(request: RequestBuilder) -> Result<Response, CallTrouble> {
         return Ok(answer);
     }
     let body = beginning(answer.bytes_stream()).await;
-    Err(CallTrouble::refused(StoreRefusal::of_hdfs(status, &body)))
+    Err(CallTrouble::refused(refusal::refusal(status, &body)))
 }
 
 fn no_answer(error: &reqwest::Error) -> CallTrouble {

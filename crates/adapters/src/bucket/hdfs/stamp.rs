@@ -3,18 +3,15 @@
 
 use bytes::Bytes;
 use cloakroom_storage::store::StoreError;
-use object_store::Result;
 use object_store::path::Path;
+use object_store::{Result, UpdateVersion};
 
+use super::super::backend::Stamp;
 use super::super::calls::{Bucket, PATIENCE};
 use super::{Hdfs, upload};
 
 /// The stamp in the folder `path`; `None` if there is none.
-pub(in super::super) async fn read(
-    bucket: &Bucket,
-    hdfs: &Hdfs,
-    path: &Path,
-) -> Result<Option<String>, StoreError> {
+pub(super) async fn read(bucket: &Bucket, hdfs: &Hdfs, path: &Path) -> Result<Option<Stamp>, StoreError> {
     let list = || async { Ok(hdfs.entries(path, "").await?.0) };
     let found = match bucket.repeated("list", path, PATIENCE, list).await {
         Err(failure) if failure.is_absent_object() => return Ok(None),
@@ -23,7 +20,10 @@ pub(in super::super) async fn read(
     let names: Vec<_> = found.iter().map(|entry| entry.path_suffix.as_str()).collect();
     match names[..] {
         [] => Ok(None),
-        [name] => Ok(Some(name.replace(SEPARATOR, " "))),
+        [name] => {
+            let version = UpdateVersion { e_tag: None, version: None };
+            Ok(Some(Stamp { text: name.replace(SEPARATOR, " "), version }))
+        }
         _ => {
             let why = format!("{} has other files than cloakroom writes there", bucket.location.shown(path));
             Err(StoreError::Fault(why.into()))
@@ -32,10 +32,10 @@ pub(in super::super) async fn read(
 }
 
 /// Makes `by` the stamp in the folder `path` if `seen` is the one there.
-pub(in super::super) async fn swap(hdfs: &Hdfs, path: &Path, seen: Option<&str>, by: &str) -> Result<()> {
+pub(super) async fn swap(hdfs: &Hdfs, path: &Path, seen: Option<Stamp>, by: &str) -> Result<()> {
     let to = name(by);
     if let Some(seen) = seen {
-        return hdfs.rename(&path.clone().join(name(seen)), &path.clone().join(to)).await;
+        return hdfs.rename(&path.clone().join(name(&seen.text)), &path.clone().join(to)).await;
     }
     // A folder replaces an empty one, and no other.
     let folder: Path = format!("{path}-{to}").into();

@@ -1,12 +1,16 @@
-//! An upload into HDFS: one request to a datanode for all bytes, into a file that is renamed when it is whole.
+//! An upload into HDFS: one request to a datanode for all bytes, into a file that is renamed when it is whole. Until then it is in a
+//! folder of its own, which no list of blobs has. A folder is left if the server, or the way to the cluster, ended first.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use cloakroom_core::metrics::{StoreCall, StoreOutcome};
+use cloakroom_core::text::chain;
 use cloakroom_storage::store::{Begun, BlobWriter, StoreError};
 use futures_util::stream;
+use jiff::{SignedDuration, Timestamp};
+use object_store::Result;
 use object_store::path::Path;
 use reqwest::Body;
 use tokio::sync::{Mutex, mpsc};
@@ -19,8 +23,12 @@ use super::Hdfs;
 
 const ACTION: &str = "write";
 
-/// The name of the file until it is whole.
-pub(super) const FILE: &str = "file";
+/// The name of the folder of all files that are not whole yet, and that of each file in its own folder there.
+const INCOMING: &str = "incoming";
+const FILE: &str = "file";
+
+/// No upload takes that long.
+const AGE: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 /// The longest piece that is passed on, in bytes.
 const PIECE_BYTES: usize = 64 << 10;
@@ -41,19 +49,37 @@ struct FileWriter {
     length: u64,
 }
 
+/// The folder of a blob that is not whole yet.
+pub(super) fn folder(bucket: &Bucket, path: &Path) -> Path {
+    bucket.location.path(INCOMING).join(path.filename().unwrap_or_default())
+}
+
+/// Writes a small file directly below the prefix.
+pub(super) async fn create(hdfs: &Hdfs, path: &Path, bytes: Bytes) -> Result<()> {
+    let mut parts: Vec<_> = path.parts().collect();
+    let name = parts.pop();
+    let folder: Path = parts.into_iter().chain([INCOMING.into()]).chain(name).collect();
+    let part = folder.clone().join(FILE);
+    let created = async {
+        hdfs.make_folder(&folder).await?;
+        hdfs.write(&part, whole(bytes)).await?;
+        hdfs.rename(&part, path).await
+    };
+    let created = created.await;
+    // An error says what is wrong; this one would say the same.
+    let _ = hdfs.remove(&folder).await;
+    created
+}
+
 /// Begins the upload of a file that never was there; see `BlobStore::begin`.
-pub(in super::super) async fn begin(
-    bucket: &Arc<Bucket>,
-    hdfs: &Arc<Hdfs>,
-    path: Path,
-) -> Result<Begun, StoreError> {
-    let folder = bucket.location.incoming(&path);
+pub(super) async fn begin(hdfs: Arc<Hdfs>, bucket: &Arc<Bucket>, path: Path) -> Result<Begun, StoreError> {
+    let folder = folder(bucket, &path);
     let make = || async { Ok(hdfs.make_folder(&folder).await?) };
     bucket.repeated("make the folder", &folder, PATIENCE, make).await?;
     let (pieces, arriving) = mpsc::channel(WAITING);
     let incoming = folder.join(FILE);
     let request = {
-        let (bucket, hdfs, path) = (Arc::clone(bucket), Arc::clone(hdfs), incoming.clone());
+        let (bucket, hdfs, path) = (Arc::clone(bucket), Arc::clone(&hdfs), incoming.clone());
         let arriving = Arc::new(Mutex::new(arriving));
         async move {
             let body = || {
@@ -69,7 +95,7 @@ pub(in super::super) async fn begin(
     };
     let writer = FileWriter {
         bucket: Arc::clone(bucket),
-        hdfs: Arc::clone(hdfs),
+        hdfs,
         path,
         incoming,
         pieces,
@@ -137,7 +163,36 @@ impl BlobWriter for FileWriter {
         }
         bucket.committed("rename", &path, length, PATIENCE, || hdfs.rename(&incoming, &path)).await?;
         // If this fails, a later list removes it.
-        let _ = hdfs.remove(&bucket.location.incoming(&path)).await;
+        let _ = hdfs.remove(&folder(&bucket, &path)).await;
         Ok(())
+    }
+}
+
+/// Removes the folders that are old enough. A folder that cannot be removed stays until the next list.
+pub(super) async fn remove_old(bucket: &Bucket, hdfs: &Hdfs) {
+    if let Err(error) = try_to_remove_old(bucket, hdfs).await {
+        tracing::warn!(error = %chain(&error), "files of uploads that ended could not be removed");
+    }
+}
+
+async fn try_to_remove_old(bucket: &Bucket, hdfs: &Hdfs) -> Result<(), StoreError> {
+    let folder = bucket.location.path(INCOMING);
+    let mut after = String::new();
+    loop {
+        let list = || async { Ok(hdfs.entries(&folder, &after).await?) };
+        let (found, next) = match bucket.repeated("list", &folder, PATIENCE, list).await {
+            Err(failure) if failure.is_absent_object() => return Ok(()),
+            found => found?,
+        };
+        for entry in found {
+            let changed_at = Timestamp::from_millisecond(entry.modification_time).unwrap_or(Timestamp::MAX);
+            if Timestamp::now().duration_since(changed_at) > AGE {
+                bucket.remove(&folder.clone().join(entry.path_suffix)).await?;
+            }
+        }
+        match next {
+            Some(next) => after = next,
+            None => return Ok(()),
+        }
     }
 }

@@ -14,11 +14,9 @@ use object_store::multipart::PartId;
 use object_store::path::Path;
 use tokio::task::JoinSet;
 
-use super::api::Objects;
-use super::calls::{Backend, Bucket, PATIENCE, to_complete, to_move};
-use super::hdfs;
-use super::location::Kind;
-use super::pool::{Part, Taken};
+use super::super::calls::{Bucket, PATIENCE, to_complete, to_move};
+use super::super::pool::{Part, Taken};
+use super::Objects;
 
 /// No store takes smaller parts, except for the last one of a blob.
 const SMALLEST_PART: u64 = 5 << 20;
@@ -32,7 +30,7 @@ const PARTS_AT_ONCE: usize = 4;
 /// An upload in flight.
 struct BucketWriter {
     bucket: Arc<Bucket>,
-    objects: Arc<dyn Objects>,
+    objects: Arc<Objects>,
     path: Path,
     /// The id of an upload in parts; `None` if all is sent in one request.
     in_parts: Option<MultipartId>,
@@ -52,26 +50,23 @@ struct BucketWriter {
 pub(super) const LONGEST_HANDLE: usize = 4096;
 
 /// How many bytes the parts of a blob of `length` have.
-pub(super) fn part_bytes(length: u64) -> u64 {
+pub(in crate::bucket) fn part_bytes(length: u64) -> u64 {
     length.div_ceil(MOST_PARTS).max(SMALLEST_PART)
 }
 
 /// Begins the upload of an object that never was there; see `BlobStore::begin`.
 pub(super) async fn begin(
+    objects: Arc<Objects>,
     bucket: &Arc<Bucket>,
     path: Path,
     length: Option<u64>,
     client: &Client,
 ) -> Result<Begun, StoreError> {
-    let objects = match &bucket.backend {
-        Backend::Objects(objects) => Arc::clone(objects),
-        Backend::Files(hdfs) => return hdfs::begin(bucket, hdfs, path).await,
-    };
     let part_bytes = part_bytes(length.unwrap_or(bucket.largest));
     let (part_bytes, in_parts) = match length {
         Some(length) if length <= part_bytes => (length, None),
         _ => {
-            let create = || objects.create_multipart(&path);
+            let create = || objects.library.create_multipart(&path);
             (part_bytes, Some(bucket.repeated("begin the upload of", &path, PATIENCE, create).await?))
         }
     };
@@ -113,7 +108,7 @@ impl BucketWriter {
         let (path, id, number) = (self.path.clone(), id.clone(), self.sent.len());
         self.sent.push(None);
         self.sending.spawn(async move {
-            let put = || objects.put_part(&path, &id, number, bytes.clone().into());
+            let put = || objects.library.put_part(&path, &id, number, bytes.clone().into());
             let part = bucket.repeated("write a part of", &path, to_move(bytes.len() as u64), put).await;
             drop(memory);
             Ok((number, part?))
@@ -140,7 +135,7 @@ impl BucketWriter {
 
     async fn complete(mut self, id: MultipartId) -> Result<(), StoreError> {
         // S3 and Google take no list without parts, and Azure takes no part without bytes.
-        let needs_a_part = self.sent.is_empty() && self.bucket.location.kind() != Kind::Azure;
+        let needs_a_part = self.sent.is_empty() && !self.objects.cloud.takes_no_parts;
         if self.part.is_some() || needs_a_part {
             self.send_part(&id).await?;
         }
@@ -149,7 +144,7 @@ impl BucketWriter {
         }
         let (bucket, path) = (&self.bucket, &self.path);
         let parts: Vec<PartId> = mem::take(&mut self.sent).into_iter().flatten().collect();
-        let complete = || self.objects.complete_multipart(path, &id, parts.clone());
+        let complete = || self.objects.library.complete_multipart(path, &id, parts.clone());
         bucket
             .committed("complete the upload of", path, self.length, to_complete(self.length), complete)
             .await
