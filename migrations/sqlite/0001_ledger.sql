@@ -26,6 +26,8 @@ CREATE TABLE resources (
     deleted_at            INTEGER,
     deletion_reason       TEXT,
     uploaded_by           TEXT,
+    -- For each read key the hash, and when it ends: 32 bytes, and 8 bytes of a big-endian time.
+    read_keys             BLOB,
     -- What was acknowledged has an owner and bytes.
     CHECK (state IN ('pending', 'deleted')
            OR (size_bytes IS NOT NULL AND sha256 IS NOT NULL AND owner_kind IS NOT NULL

@@ -11,6 +11,7 @@ mod life;
 mod logged;
 mod opening;
 mod operation;
+mod read_keys;
 mod reading;
 mod row;
 mod strays;
@@ -33,8 +34,8 @@ use sqlx::{ConnectOptions, Row as _};
 use crate::place::Place;
 use cloakroom_core::resource::{BlobKey, Resource, ResourceId, SecretHash, State, UploadHandle};
 use cloakroom_storage::ledger::{
-    Abandoned, Chosen, Completion, Deletion, Fact, Finish, Forgotten, Ledger, LedgerError, LedgerFacts,
-    Mirror, Observation, Page, PendingResource, Rowless, Totals,
+    Abandoned, Chosen, Completion, Deletion, Fact, Finish, Forgotten, KeyChange, KeyChanged, Ledger,
+    LedgerError, LedgerFacts, Mirror, Observation, Page, PendingResource, Rowless, Totals,
 };
 use cloakroom_storage::log::{Appender, Progress};
 use error::failed;
@@ -141,6 +142,10 @@ impl Ledger for SqliteLedger {
 
     async fn mark_used(&self, id: ResourceId, at: Timestamp) -> Result<bool, LedgerError> {
         Ok(self.change(life::MarkUsed { id, at }).await?.is_some())
+    }
+
+    async fn change_read_keys(&self, id: ResourceId, change: KeyChange) -> Result<KeyChanged, LedgerError> {
+        self.change(read_keys::ChangeReadKeys { id, change }).await
     }
 
     async fn mark_deleting(&self, decision: Deletion) -> Result<bool, LedgerError> {

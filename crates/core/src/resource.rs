@@ -27,7 +27,7 @@ pub use namespaces::Namespaces;
 pub use owner::{Owner, OwnerError};
 pub use owner_history::OwnerHistory;
 pub use record::{Arrival, Bundle, Ending, History, Life, Lifetime, Ready, Resource, StateData, Tombstone};
-pub use secret::{ResourceSecret, SecretHash};
+pub use secret::{ReadKey, ResourceSecret, SecretHash};
 pub use state::{DeletionReason, State};
 pub use syntax::{
     is_annotation_key, is_dns_label, is_dns_subdomain, is_label_key, is_label_value, is_quantity,

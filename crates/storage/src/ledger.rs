@@ -14,7 +14,7 @@ use crate::Replaced;
 use crate::log::WriterEnd;
 use crate::stamp::Installation;
 use cloakroom_core::resource::{
-    BlobKey, Bundle, DeletionReason, FileName, Lifetime, Owner, OwnerHistory, Resource, ResourceId,
+    BlobKey, Bundle, DeletionReason, FileName, Lifetime, Owner, OwnerHistory, ReadKey, Resource, ResourceId,
     SecretHash, State, UploadHandle,
 };
 
@@ -58,6 +58,33 @@ pub struct Completion {
 pub struct Abandoned {
     /// What the store needs to abort the upload; `None` if the key is enough.
     pub handle: Option<UploadHandle>,
+}
+
+/// A change of the read keys of a resource.
+#[derive(Debug, Clone, Copy)]
+pub enum KeyChange {
+    /// One is added, and those that have ended at `now` go. Nothing changes if `most` others are left.
+    Add {
+        /// The new key.
+        key: ReadKey,
+        /// The present time.
+        now: Timestamp,
+        /// How many keys the resource may have.
+        most: usize,
+    },
+    /// All of them go.
+    EndAll,
+}
+
+/// What a change of read keys has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyChanged {
+    /// It is done.
+    Done,
+    /// The resource has as many keys as it may have.
+    TooMany,
+    /// The resource is not, or is no longer, `ready`.
+    NotReady,
 }
 
 /// How a row ends whose bytes are removed.
@@ -125,6 +152,9 @@ pub trait Ledger: Send + Sync {
 
     /// Records a download. Returns `false` if the resource is not, or is no longer, `ready`.
     async fn mark_used(&self, id: ResourceId, at: Timestamp) -> Result<bool, LedgerError>;
+
+    /// Changes the read keys of a resource that is `ready`.
+    async fn change_read_keys(&self, id: ResourceId, change: KeyChange) -> Result<KeyChanged, LedgerError>;
 
     /// `ready → deleting`, before any bytes are removed. The condition of the decision must hold. A row that is marked can
     /// only become a tombstone. Returns `false` if the resource stays.

@@ -13,6 +13,7 @@ mod counted;
 mod cut;
 mod download;
 mod error;
+mod read_keys;
 mod ready;
 mod recover;
 mod release;

@@ -2,6 +2,7 @@
 
 mod chosen;
 mod claim;
+mod read_keys;
 mod rooms;
 pub mod rows;
 mod states;
@@ -10,5 +11,5 @@ mod without_row;
 use crate::Rule;
 use crate::ledgers::LedgerData;
 
-pub const RULES: [&[Rule<LedgerData>]; 5] =
-    [states::RULES, chosen::RULES, rooms::RULES, claim::RULES, without_row::RULES];
+pub const RULES: [&[Rule<LedgerData>]; 6] =
+    [states::RULES, read_keys::RULES, chosen::RULES, rooms::RULES, claim::RULES, without_row::RULES];

@@ -209,7 +209,7 @@ fn lifetimes(args: &ServeArgs, file: Option<&StagingServerProperties>) -> anyhow
             "the unused timeout is zero: nothing could ever be downloaded; leave --unused-timeout out or make it longer"
         );
     }
-    Ok(Lifetimes { unused_timeout, max_unused })
+    Ok(Lifetimes { unused_timeout, max_unused, max_key_ttl: args.lifecycle.max_key_ttl.get() })
 }
 
 /// Refuses an address, which would become the name of a folder.

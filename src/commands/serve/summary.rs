@@ -102,12 +102,13 @@ fn owners(settings: &ServeSettings) -> [Line; 3] {
     [("owners", asked), ("namespaces", namespaces), ("owner kinds", settings.http.owner_kinds.to_string())]
 }
 
-fn lifecycle(settings: &ServeSettings) -> [Line; 9] {
+fn lifecycle(settings: &ServeSettings) -> [Line; 10] {
     let policy = &settings.policy;
     let finished = policy.finished_owner_retention.map_or_else(|| "ever".to_owned(), format_duration);
     [
         ("unused timeout", format_duration(settings.http.lifetimes.unused_timeout)),
         ("unused at most", format_duration(policy.max_unused)),
+        ("read keys", format!("good for {} at most", format_duration(settings.http.lifetimes.max_key_ttl))),
         ("greatest age", policy.max_age.map_or_else(|| "off".to_owned(), format_duration)),
         ("orphan grace", format_duration(policy.orphan_grace)),
         ("finished owners", format!("count as owners for {finished}")),

@@ -126,7 +126,7 @@ impl CallFailure {
 
     /// Whether the answer is that a part is not the one that was sent.
     pub fn is_of_a_part(&self) -> bool {
-        self.refusal().is_some_and(|refusal| refusal.is(&["InvalidPart"]))
+        self.refusal().is_some_and(|refusal| refusal.is("InvalidPart"))
     }
 
     /// Whether the answer itself says what to do about it.

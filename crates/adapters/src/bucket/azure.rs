@@ -14,8 +14,7 @@ use reqwest::Url;
 
 use super::backend::Backend;
 use super::objects::{Cloud, Deletions, Library, Objects};
-use super::probe::Rights;
-use super::refusal::{ARCHIVED, CLOSED, Codes};
+use super::refusal::{ARCHIVED, CLOSED, Codes, Meaning};
 use super::settings::{BucketSettingError, BucketSettings, Rules, no_retries};
 
 const KEY: &str = "AZURE_STORAGE_KEY";
@@ -64,17 +63,20 @@ const BY_IDENTITY: Rules<AzureConfigKey> = Rules {
 
 /// How Azure names its errors.
 pub(super) const CODES: Codes = Codes {
-    throttling: &["ServerBusy"],
-    denying: &["InvalidAuthenticationInfo"],
-    of_the_bucket: &[
-        "AccountBeingCreated",
-        "ContainerBeingDeleted",
-        "ContainerDisabled",
-        "ContainerNotFound",
+    meanings: &[
+        (Meaning::Throttling, &["ServerBusy"]),
+        (Meaning::Denying, &["InvalidAuthenticationInfo"]),
+        (
+            Meaning::OfTheBucket,
+            &["AccountBeingCreated", "ContainerBeingDeleted", "ContainerDisabled", "ContainerNotFound"],
+        ),
+        (Meaning::AbsentObject, &["BlobNotFound"]),
+        (
+            Meaning::Lasting,
+            &["BlobAlreadyExists", "BlobArchived", "BlobImmutableDueToPolicy", "SnapshotsPresent"],
+        ),
+        (Meaning::OfTheObject, &["BlobArchived", "BlobImmutableDueToPolicy", "SnapshotsPresent"]),
     ],
-    absent_object: &["BlobNotFound"],
-    lasting: &["BlobAlreadyExists", "BlobArchived", "BlobImmutableDueToPolicy", "SnapshotsPresent"],
-    of_the_object: &["BlobArchived", "BlobImmutableDueToPolicy", "SnapshotsPresent"],
     advice: &[
         (
             &["AuthenticationFailed", "InvalidAuthenticationInfo"],
@@ -83,18 +85,11 @@ pub(super) const CODES: Codes = Codes {
         (&["AccountIsDisabled"], CLOSED),
         (&["BlobArchived"], ARCHIVED),
     ],
-    ..Codes::NONE
 };
 
 /// What differs from other clouds.
 const CLOUD: Cloud = Cloud {
-    rights: Rights {
-        write: "blobs/write",
-        read: "blobs/read",
-        list: "blobs/read",
-        abort: "blobs/write",
-        delete: "blobs/delete",
-    },
+    rights: ["blobs/write", "blobs/read", "blobs/read", "blobs/write", "blobs/delete"],
     always_has_versions: false,
     takes_no_parts: true,
 };

@@ -49,7 +49,7 @@ pub(super) trait Backend: Api {
     async fn swap_stamp(&self, path: &Path, seen: Option<Stamp>, by: &str) -> Result<()>;
 
     /// What rights to this kind of stores are called.
-    fn rights(&self) -> &'static Rights;
+    fn rights(&self) -> Rights;
 
     /// Tries all that a server does in its bucket.
     async fn probe(&self, probe: &Probe<'_>) -> Result<(), ProbeError>;

@@ -10,7 +10,6 @@ use serde_json::Value;
 
 use super::backend::Backend;
 use super::objects::{Cloud, Library, Objects};
-use super::probe::Rights;
 // The library speaks Google's form of the protocol of S3.
 use super::s3::CODES;
 use super::settings::{BucketSettingError, BucketSettings, Rules, no_retries};
@@ -36,13 +35,13 @@ const RULES: Rules<GoogleConfigKey> = Rules {
 
 /// What differs from other clouds.
 const CLOUD: Cloud = Cloud {
-    rights: Rights {
-        write: "storage.objects.create",
-        read: "storage.objects.get",
-        list: "storage.objects.list",
-        abort: "storage.multipartUploads.create and .abort",
-        delete: "storage.objects.delete",
-    },
+    rights: [
+        "storage.objects.create",
+        "storage.objects.get",
+        "storage.objects.list",
+        "storage.multipartUploads.create and .abort",
+        "storage.objects.delete",
+    ],
     always_has_versions: true,
     takes_no_parts: false,
 };

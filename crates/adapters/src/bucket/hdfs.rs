@@ -29,7 +29,6 @@ use super::backend::{Backend, Stamp};
 use super::calls::Bucket;
 use super::location::Kind;
 use super::probe::{Probe, ProbeError, Rights};
-use super::refusal::Codes;
 use super::settings::{BucketSettingError, BucketSettings};
 
 /// Where namenodes listen, without and with TLS.
@@ -123,7 +122,7 @@ pub(super) fn connect(
     let url = format!("{scheme}://{}", location.bucket());
     let hdfs = Arc::new(Hdfs {
         client: settings
-            .connector(&url, &Codes::NONE)?
+            .connector(&url, &refusal::CODES)?
             .client(!is_tls)
             .map_err(|_| BucketSettingError::Client)?,
         scheme,
@@ -299,9 +298,8 @@ impl Backend for Hdfs {
         stamp::swap(self, path, seen, by).await
     }
 
-    fn rights(&self) -> &'static Rights {
-        const ALL: &str = "the user needs all rights to that folder";
-        &Rights { write: ALL, read: ALL, list: ALL, abort: ALL, delete: ALL }
+    fn rights(&self) -> Rights {
+        ["the user needs all rights to that folder"; 5]
     }
 
     async fn probe(&self, probe: &Probe<'_>) -> Result<(), ProbeError> {

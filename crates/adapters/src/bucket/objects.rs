@@ -172,8 +172,8 @@ impl Backend for Objects {
         self.swap(path, seen, by).await
     }
 
-    fn rights(&self) -> &'static Rights {
-        &self.cloud.rights
+    fn rights(&self) -> Rights {
+        self.cloud.rights
     }
 
     async fn probe(&self, probe: &Probe<'_>) -> Result<(), ProbeError> {

@@ -43,16 +43,8 @@ pub enum ProbeError {
     },
 }
 
-/// What a kind of stores calls the rights that are needed, in its policies.
-#[derive(Debug)]
-pub(super) struct Rights {
-    pub write: &'static str,
-    pub read: &'static str,
-    pub list: &'static str,
-    /// To begin and abort uploads in parts.
-    pub abort: &'static str,
-    pub delete: &'static str,
-}
+/// What a kind of stores calls the rights that are needed, in its policies, in the order of [`Right`].
+pub(super) type Rights = [&'static str; 5];
 
 /// What the credentials must allow.
 #[derive(Clone, Copy)]
@@ -60,22 +52,14 @@ pub(super) enum Right {
     Write,
     Read,
     List,
+    /// To begin and abort uploads in parts.
     Abort,
     Delete,
 }
 
-impl Right {
-    /// What it allows, and its name.
-    fn describe(self, rights: &Rights) -> (&'static str, &'static str) {
-        match self {
-            Self::Write => ("write objects", rights.write),
-            Self::Read => ("read objects", rights.read),
-            Self::List => ("list objects", rights.list),
-            Self::Abort => ("begin and abort uploads", rights.abort),
-            Self::Delete => ("delete objects", rights.delete),
-        }
-    }
-}
+/// What each right allows.
+const ALLOWED: Rights =
+    ["write objects", "read objects", "list objects", "begin and abort uploads", "delete objects"];
 
 const IF_NONE_MATCH: &str = "an object must not exist yet (If-None-Match: *)";
 
@@ -114,7 +98,7 @@ pub(super) const REMOVAL: Duration = Duration::from_secs(5);
 /// A try of one bucket.
 pub(super) struct Probe<'a> {
     pub bucket: &'a Bucket,
-    rights: &'static Rights,
+    rights: Rights,
     /// The object that is tried, and another one, because Google lets one change once a second.
     pub path: Path,
     pub other: Path,
@@ -122,7 +106,7 @@ pub(super) struct Probe<'a> {
 }
 
 impl<'a> Probe<'a> {
-    pub fn new(bucket: &'a Bucket, rights: &'static Rights) -> Self {
+    pub fn new(bucket: &'a Bucket, rights: Rights) -> Self {
         let path = bucket.location.probe(rand::random());
         let other = Path::from(format!("{path}-parts"));
         Self { bucket, rights, path, other, ends_at: Instant::now() + LONGEST }
@@ -277,7 +261,7 @@ impl<'a> Probe<'a> {
     }
 
     pub fn error(&self, right: Right, failed: CallFailure) -> ProbeError {
-        let (what, right) = right.describe(self.rights);
+        let (what, right) = (ALLOWED[right as usize], self.rights[right as usize]);
         let is_explained = failed.is_explained();
         match (self.store(), StoreError::from(failed)) {
             (store, source @ StoreError::Denied(_)) if !is_explained => {

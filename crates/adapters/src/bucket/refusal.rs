@@ -13,42 +13,33 @@ use serde_json::Value;
 /// Stores accept signatures whose time differs by up to 15 minutes. A smaller difference is worth a look, too.
 const LARGE_DIFFERENCE: SignedDuration = SignedDuration::from_mins(5);
 
+/// What a store means by the codes that it names its errors with.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Meaning {
+    /// The store takes no further call at the moment.
+    Throttling,
+    /// The request did not arrive as it was sent. The status is 400, but the request was not wrong.
+    Unfinished,
+    /// The credentials are not accepted, with any status.
+    Denying,
+    /// Nothing can be done in this bucket.
+    OfTheBucket,
+    /// An object is missing, in a bucket that exists.
+    AbsentObject,
+    /// No later attempt helps, with the status of a conflict.
+    Lasting,
+    /// It is about the state of one object, with a status of the credentials or of a condition.
+    OfTheObject,
+    /// The bucket has no room.
+    Full,
+}
+
 /// How a kind of stores names its errors. What is not named is told by its status.
 #[derive(PartialEq, Eq)]
 pub(super) struct Codes {
-    /// The store takes no further call at the moment.
-    pub throttling: &'static [&'static str],
-    /// The request did not arrive as it was sent. The status is 400, but the request was not wrong.
-    pub unfinished: &'static [&'static str],
-    /// The credentials are not accepted, with any status.
-    pub denying: &'static [&'static str],
-    /// Nothing can be done in this bucket.
-    pub of_the_bucket: &'static [&'static str],
-    /// An object is missing, in a bucket that exists.
-    pub absent_object: &'static [&'static str],
-    /// No later attempt helps, with the status of a conflict.
-    pub lasting: &'static [&'static str],
-    /// It is about the state of one object, with a status of the credentials or of a condition.
-    pub of_the_object: &'static [&'static str],
-    /// The bucket has no room.
-    pub full: &'static [&'static str],
+    pub meanings: &'static [(Meaning, &'static [&'static str])],
     /// What codes mean, where that says what an admin changes.
     pub advice: &'static [(&'static [&'static str], &'static str)],
-}
-
-impl Codes {
-    /// None at all.
-    pub const NONE: Self = Self {
-        throttling: &[],
-        unfinished: &[],
-        denying: &[],
-        of_the_bucket: &[],
-        absent_object: &[],
-        lasting: &[],
-        of_the_object: &[],
-        full: &[],
-        advice: &[],
-    };
 }
 
 impl fmt::Debug for Codes {
@@ -82,50 +73,55 @@ impl StoreRefusal {
         Self { status, code, codes, message: None, advice }
     }
 
+    fn means(&self, meaning: Meaning) -> bool {
+        let mut codes = self.codes.meanings.iter().filter(|(of, _)| *of == meaning);
+        codes.any(|(_, codes)| codes.iter().any(|code| self.is(code)))
+    }
+
     /// Whether the store names the error so.
-    pub fn is(&self, codes: &[&str]) -> bool {
-        self.code.as_deref().is_some_and(|code| codes.contains(&code))
+    pub fn is(&self, code: &str) -> bool {
+        self.code.as_deref() == Some(code)
     }
 
     /// Whether the store takes no further call at the moment.
     pub fn is_throttling(&self) -> bool {
-        self.status == StatusCode::TOO_MANY_REQUESTS || self.is(self.codes.throttling)
+        self.status == StatusCode::TOO_MANY_REQUESTS || self.means(Meaning::Throttling)
     }
 
     /// Whether it is certain that nothing was changed, and that nothing will be.
     pub fn is_certain(&self) -> bool {
         let is_unfinished = self.status == StatusCode::REQUEST_TIMEOUT
-            || self.status == StatusCode::CONFLICT && !self.is(self.codes.lasting)
-            || self.is(self.codes.unfinished);
+            || self.status == StatusCode::CONFLICT && !self.means(Meaning::Lasting)
+            || self.means(Meaning::Unfinished);
         let is_clear = self.status == StatusCode::NOT_IMPLEMENTED
             || !self.status.is_server_error() && !self.status.is_success();
         self.is_throttling() || self.is_full() || is_clear && !is_unfinished
     }
 
     fn is_full(&self) -> bool {
-        self.status == StatusCode::INSUFFICIENT_STORAGE || self.is(self.codes.full)
+        self.status == StatusCode::INSUFFICIENT_STORAGE || self.means(Meaning::Full)
     }
 
     fn is_denial(&self) -> bool {
         let is_denied = [StatusCode::FORBIDDEN, StatusCode::UNAUTHORIZED].contains(&self.status);
-        is_denied && !self.is(self.codes.of_the_object) || self.is(self.codes.denying)
+        is_denied && !self.means(Meaning::OfTheObject) || self.means(Meaning::Denying)
     }
 
     /// Whether other calls would fail as well.
     fn is_of_all(&self) -> bool {
-        !self.status.is_client_error() || self.is(self.codes.of_the_bucket)
+        !self.status.is_client_error() || self.means(Meaning::OfTheBucket)
     }
 
     /// Whether the condition of the call does not hold.
     pub fn is_of_a_condition(&self) -> bool {
         [StatusCode::CONFLICT, StatusCode::PRECONDITION_FAILED].contains(&self.status)
-            && !self.is(self.codes.of_the_bucket)
-            && !self.is(self.codes.of_the_object)
+            && !self.means(Meaning::OfTheBucket)
+            && !self.means(Meaning::OfTheObject)
     }
 
     /// Whether there is a bucket, and no such object in it.
     pub fn is_absent_object(&self) -> bool {
-        self.status == StatusCode::NOT_FOUND && self.is(self.codes.absent_object)
+        self.status == StatusCode::NOT_FOUND && self.means(Meaning::AbsentObject)
     }
 
     /// How it counts in the metrics.

@@ -8,8 +8,7 @@ use reqwest::Url;
 
 use super::backend::Backend;
 use super::objects::{Cloud, Library, Objects};
-use super::probe::Rights;
-use super::refusal::{ARCHIVED, CLOSED, Codes, NO_CHECKSUM};
+use super::refusal::{ARCHIVED, CLOSED, Codes, Meaning, NO_CHECKSUM};
 use super::settings::{Addressing, BucketSettingError, BucketSettings, Rules, no_retries};
 
 /// The variables that say which credentials to use.
@@ -53,19 +52,21 @@ const RULES: Rules<AmazonS3ConfigKey> = Rules {
 
 /// How S3 and stores like it name their errors.
 pub(super) const CODES: Codes = Codes {
-    throttling: &["RequestLimitExceeded", "SlowDown", "TooManyRequests"],
-    unfinished: &["BadDigest", "IncompleteBody", "RequestTimeout", "XAmzContentSHA256Mismatch"],
-    denying: &["ExpiredToken", "InvalidAccessKeyId", "InvalidToken"],
-    of_the_bucket: &[
-        "AuthorizationHeaderMalformed",
-        "NoSuchBucket",
-        "PermanentRedirect",
-        "TemporaryRedirect",
+    meanings: &[
+        (Meaning::Throttling, &["RequestLimitExceeded", "SlowDown", "TooManyRequests"]),
+        (
+            Meaning::Unfinished,
+            &["BadDigest", "IncompleteBody", "RequestTimeout", "XAmzContentSHA256Mismatch"],
+        ),
+        (Meaning::Denying, &["ExpiredToken", "InvalidAccessKeyId", "InvalidToken"]),
+        (
+            Meaning::OfTheBucket,
+            &["AuthorizationHeaderMalformed", "NoSuchBucket", "PermanentRedirect", "TemporaryRedirect"],
+        ),
+        (Meaning::AbsentObject, &["NoSuchKey"]),
+        (Meaning::OfTheObject, &["InvalidObjectState"]),
+        (Meaning::Full, &["QuotaExceeded", "XMinioStorageFull"]),
     ],
-    absent_object: &["NoSuchKey"],
-    lasting: &[],
-    of_the_object: &["InvalidObjectState"],
-    full: &["QuotaExceeded", "XMinioStorageFull"],
     advice: &[
         (&["InvalidAccessKeyId", "XAdminUserNotFound"], "the store does not know the access key"),
         (&["SignatureDoesNotMatch"], "the secret key does not belong to the access key"),
@@ -93,13 +94,13 @@ pub(super) const CODES: Codes = Codes {
 
 /// What differs from other clouds.
 const CLOUD: Cloud = Cloud {
-    rights: Rights {
-        write: "s3:PutObject",
-        read: "s3:GetObject",
-        list: "s3:ListBucket",
-        abort: "s3:PutObject and s3:AbortMultipartUpload",
-        delete: "s3:DeleteObject",
-    },
+    rights: [
+        "s3:PutObject",
+        "s3:GetObject",
+        "s3:ListBucket",
+        "s3:PutObject and s3:AbortMultipartUpload",
+        "s3:DeleteObject",
+    ],
     always_has_versions: false,
     takes_no_parts: false,
 };

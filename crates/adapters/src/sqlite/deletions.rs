@@ -91,7 +91,7 @@ const WITHOUT_TOMBSTONE: &str = concat!(
 
 const WITH_TOMBSTONE: &str = concat!(
     "UPDATE resources SET state = 'deleted', sha256 = NULL, owner_labels = NULL, owner_name = NULL, \
-     file_name = NULL, uploaded_by = NULL WHERE id = ? AND state = 'deleting' RETURNING owner_namespace, ",
+     file_name = NULL, uploaded_by = NULL, read_keys = NULL WHERE id = ? AND state = 'deleting' RETURNING owner_namespace, ",
     known_size!(),
     " AS size_bytes"
 );

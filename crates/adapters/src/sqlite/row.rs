@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use sqlx::sqlite::{Sqlite, SqliteRow};
 use sqlx::{Decode, Row as _, Type, ValueRef as _};
 
+use super::read_keys;
 use cloakroom_core::resource::{
     Arrival, Bundle, DeletionReason, Ending, FileName, History, Lifetime, Owner, OwnerError, OwnerHistory,
     OwnerKind, Ready, Resource, ResourceId, SecretHash, State, StateData, Tombstone, is_dns_label,
@@ -66,6 +67,7 @@ fn ready(row: &SqliteRow) -> Result<Ready, Damaged> {
         owner: owner(row)?.ok_or_else(|| missing(&["owner_kind", "owner_namespace", "owner_labels"]))?,
         bundle: bundle(row)?.ok_or_else(|| missing(&["size_bytes", "sha256"]))?,
         history: history(row)?,
+        read_keys: read_keys::read(get(row, "read_keys")?),
     })
 }
 

@@ -116,6 +116,8 @@ codes! {
     TooSlow => ("too-slow", 408),
     /// The resource was to be removed only if it is unused, and it is in use.
     InUse => ("in-use", 409),
+    /// The resource has as many read keys as it may have.
+    TooManyKeys => ("too-many-keys", 409),
     /// The resource was deleted.
     Gone => ("gone", 410),
     /// The bundle is not the one that `If-Match` names.

@@ -44,6 +44,14 @@ pub fn metadata_path(id: impl fmt::Display) -> String {
     format!("{RESOURCES}/{id}/metadata")
 }
 
+/// The path of the read keys of one resource.
+pub fn keys_path(id: impl fmt::Display) -> String {
+    format!("{RESOURCES}/{id}/keys")
+}
+
+/// The query parameter of a read key in a download. Spark hides the values of properties that have this word in them.
+pub const READ_KEY: &str = "token";
+
 /// The path at which bundles are staged that have parts of another one.
 pub fn spliced_path(source: impl fmt::Display) -> String {
     format!("{RESOURCES}/{source}/spliced")
@@ -113,6 +121,32 @@ pub struct Ticket {
 impl fmt::Debug for Ticket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ticket").field("resource_id", &self.resource_id).finish_non_exhaustive()
+    }
+}
+
+/// The terms of a read key.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReadKeyTerms {
+    /// How long the key is good for, such as `12h`; a day if it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl: Option<String>,
+}
+
+/// A URL that downloads one resource without a ticket, until it ends.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct KeyedUrl {
+    /// The address to download it from, with the key in it. Whoever has it can read the bundle.
+    pub url: String,
+    /// When the key ends.
+    pub expires_at: Timestamp,
+}
+
+/// Shows the time only, not the key.
+impl fmt::Debug for KeyedUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyedUrl").field("expires_at", &self.expires_at).finish_non_exhaustive()
     }
 }
 

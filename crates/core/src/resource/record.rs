@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::{DeletionReason, FileName, Owner, OwnerHistory, ResourceId, SecretHash, State};
+use super::{DeletionReason, FileName, Owner, OwnerHistory, ReadKey, ResourceId, SecretHash, State};
 use crate::clock::Readings;
 
 /// How long a resource may stay, as agreed at upload.
@@ -84,6 +84,8 @@ pub struct Ready {
     pub bundle: Bundle,
     /// What happened to it since.
     pub history: History,
+    /// The read keys that were given for it. Some may have ended.
+    pub read_keys: Vec<ReadKey>,
 }
 
 /// How long a resource may stay, and what happened to it.

@@ -4,6 +4,7 @@ use std::fmt;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jiff::Timestamp;
 use rand::CryptoRng;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
@@ -69,6 +70,22 @@ impl SecretHash {
 impl fmt::Debug for SecretHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("SecretHash(…)")
+    }
+}
+
+/// A read key, as the ledger has it: a secret that gives the right to download one resource for a time.
+#[derive(Debug, Clone, Copy)]
+pub struct ReadKey {
+    /// Hash of the key; the key itself is never stored.
+    pub hash: SecretHash,
+    /// When the right ends.
+    pub ends_at: Timestamp,
+}
+
+impl ReadKey {
+    /// Whether `presented` is the key, and has not ended. The time that this takes does not depend on where the two differ.
+    pub fn opens(&self, presented: &ResourceSecret, now: Timestamp) -> bool {
+        self.hash.matches(presented) && now < self.ends_at
     }
 }
 

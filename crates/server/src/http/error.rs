@@ -231,6 +231,12 @@ impl From<AccessError> for ApiError {
                 Code::NotFound,
                 "there is no resource with this id and secret: check both, or stage it again",
             ),
+            AccessError::WrongKey => Self::new(
+                Code::NotFound,
+                "there is no resource with this id and key: a key ends after its time, with its resource, or when all keys \
+                 are ended; ask for a new one",
+            ),
+            AccessError::TooManyKeys => Self::new(Code::TooManyKeys, error.to_string()),
             AccessError::Gone { deleted, .. } => Self {
                 deleted,
                 ..Self::new(Code::Gone, format!("{error}: stage it again if it is still needed"))

@@ -21,6 +21,8 @@ pub use v1::Parameters;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::extract::Query;
+use axum::extract::rejection::QueryRejection;
 use axum::routing::get;
 use utoipa::OpenApi as _;
 use utoipa_axum::router::OpenApiRouter;
@@ -30,6 +32,9 @@ use super::state::AppState;
 use super::webhdfs::WebHdfs;
 use cloakroom_core::protocol::OPENAPI;
 use contract::{Contract, contract};
+
+/// A query as pairs of name and value.
+type QueryPairs = Result<Query<Vec<(String, String)>>, QueryRejection>;
 
 /// How many characters of a parameter or a part a refusal repeats.
 const LONGEST_SHOWN: usize = 40;

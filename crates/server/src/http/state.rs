@@ -29,6 +29,8 @@ pub struct Lifetimes {
     pub unused_timeout: Duration,
     /// The longest time that an upload may ask for.
     pub max_unused: Duration,
+    /// The longest time that a read key may ask for; zero if there are none.
+    pub max_key_ttl: Duration,
 }
 
 /// The settings of the HTTP server.

@@ -195,8 +195,8 @@ async fn bundles_are_bytes_and_nothing_is_an_array_of_integers() {
             }
         }
     }
-    // Six uploads in v1 and two in v0, and in both a download that is whole or a part.
-    assert_eq!(bodies.len(), 6 + 2 + 2 * 2, "{bodies:?}");
+    // Six uploads in v1 and two in v0, and two downloads in v1 and one in v0, each whole or a part.
+    assert_eq!(bodies.len(), 6 + 2 + 3 * 2, "{bodies:?}");
 }
 
 #[tokio::test]

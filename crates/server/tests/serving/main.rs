@@ -28,6 +28,7 @@ mod other_cluster;
 mod owner_keys;
 mod owner_kinds;
 mod owner_watches;
+mod read_keys;
 mod ready_index;
 mod recovery;
 mod refusals;

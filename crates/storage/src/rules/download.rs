@@ -125,7 +125,10 @@ impl Parts {
     }
 
     /// How a resource has ended since it was found; `None` if it has not.
-    async fn gone_since(&self, found: &Resource<Ready>) -> Result<Option<AccessError>, AccessError> {
+    pub(super) async fn gone_since(
+        &self,
+        found: &Resource<Ready>,
+    ) -> Result<Option<AccessError>, AccessError> {
         let id = found.id;
         let ending = match self.find(id).await? {
             Some(resource) => resource.ending().or_else(|| self.ended_by_age(found)),

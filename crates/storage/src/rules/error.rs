@@ -98,6 +98,16 @@ pub enum AccessError {
     /// The resource has another secret.
     #[error("not the secret of this resource")]
     WrongSecret,
+    /// There is no resource of that id with this read key.
+    #[error("no such resource, or not a key of it")]
+    WrongKey,
+    /// The resource has as many read keys as it may have.
+    #[error(
+        "this resource has {} keys, and no more are given, because the oldest may be in use: end them all with DELETE at the \
+         same path, or wait until one has ended",
+        super::read_keys::MOST_READ_KEYS
+    )]
+    TooManyKeys,
     /// The resource was deleted.
     #[error("resource {id} was deleted{}", when_and_why(*.deleted))]
     Gone {

@@ -67,11 +67,12 @@ async fn a_pending_row_has_its_ticket_and_nothing_else(data: &LedgerData) {
 async fn completing_makes_a_row_ready_with_everything_that_it_was_given(data: &LedgerData) {
     let id = ready(&open(data).await).await;
     let row = open(data).await.find(id).await.unwrap().unwrap().into_ready().unwrap();
-    let (given, Ready { arrival, owner, bundle, history }) = (completion(id), row.data);
+    let (given, Ready { arrival, owner, bundle, history, read_keys }) = (completion(id), row.data);
     assert_eq!((owner, bundle), (given.owner, given.bundle));
     assert_eq!((history.lifetime, row.created_at), (given.lifetime, given.created_at));
     assert_eq!((history.first_used_at, history.last_used_at), (None, None));
     assert_eq!(arrival.uploaded_by.as_deref(), Some("10.0.0.1"));
+    assert!(read_keys.is_empty());
 }
 
 async fn only_a_pending_row_can_be_completed(data: &LedgerData) {

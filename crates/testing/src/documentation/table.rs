@@ -146,6 +146,7 @@ pub const TABLE: &[Row] = &[
     row(API, "Stage", "$ ", By::Reader),
     row(API, "Splice", "$ ", By::Reader),
     row(API, "Fetch", "$ ", By::Reader),
+    row(API, "Read keys", "$ ", By::Reader),
     row(API, "Metadata and release", "$ ", By::Reader),
     row(API, "v0", "$ ", By::Reader),
     row(

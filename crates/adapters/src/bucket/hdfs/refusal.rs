@@ -4,9 +4,10 @@ use hyper::http::StatusCode;
 use serde_json::Value;
 
 use super::super::answer::{CallTrouble, Reason};
-use super::super::refusal::{Codes, StoreRefusal, word};
+use super::super::refusal::{Codes, Meaning, StoreRefusal, word};
 
-const CODES: Codes = Codes { absent_object: &["FileNotFoundException"], ..Codes::NONE };
+pub(super) const CODES: Codes =
+    Codes { meanings: &[(Meaning::AbsentObject, &["FileNotFoundException"])], advice: &[] };
 
 /// The code of a namenode that another one should be asked in place of.
 const STANDBY: &str = "StandbyException";
@@ -70,7 +71,7 @@ impl CallTrouble {
     /// Whether another namenode of HDFS may answer.
     pub fn is_of_this_node(&self) -> bool {
         match &self.reason {
-            Reason::Refused(refusal) => refusal.is(&[STANDBY]),
+            Reason::Refused(refusal) => refusal.is(STANDBY),
             Reason::Unreached(_) | Reason::NoAnswer(_) | Reason::Late => true,
             Reason::Unclear => false,
         }

@@ -39,3 +39,16 @@ fn forwarded_scheme(headers: &HeaderMap) -> Option<&str> {
     let schemes = headers.get("x-forwarded-proto")?.to_str().ok()?;
     schemes.split(',').next().map(str::trim)
 }
+
+/// The beginning of URLs in tickets: `--public-url`, or else the address that the client used. A trusted proxy tells in
+/// `X-Forwarded-Proto` whether the client's connection has TLS.
+pub(super) fn base_url(settings: &Settings, peer: IpAddr, headers: &HeaderMap) -> String {
+    if let Some(url) = &settings.public_url {
+        return url.to_string();
+    }
+    match host(headers) {
+        Some(host) => format!("{}://{host}", scheme(settings, peer, headers, &host)),
+        // Without a usable host the URL is a path alone, which is a valid reference, too (RFC 3986, section 4.2).
+        None => String::new(),
+    }
+}

@@ -9,14 +9,15 @@ mod list;
 mod status;
 
 use axum::Json;
-use axum::extract::rejection::{PathRejection, QueryRejection};
-use axum::extract::{Path, Query, State};
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
 use tracing::field::display;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::http::error::ApiError;
 use crate::http::proxies::Sender;
+use crate::http::routes::QueryPairs;
 use crate::http::state::AppState;
 use access::Administrator;
 use cloakroom_core::protocol::admin::{Removal, ResourceDetails, SweepReport};
@@ -24,9 +25,6 @@ use cloakroom_core::protocol::problem::Code;
 use cloakroom_core::resource::{DeletionReason, Resource, ResourceId, State as LifeState};
 use cloakroom_storage::AccessError;
 use cloakroom_storage::ledger::{LedgerError, UnreadableRow};
-
-/// The query in pairs, because a parameter may be repeated.
-type QueryPairs = Result<Query<Vec<(String, String)>>, QueryRejection>;
 
 /// The routes with their OpenAPI descriptions.
 pub(super) fn routes() -> OpenApiRouter<AppState> {

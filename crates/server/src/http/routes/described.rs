@@ -8,7 +8,7 @@ use utoipa::openapi::schema::ArrayBuilder;
 use utoipa::openapi::{KnownFormat, ObjectBuilder, RefOr, Required, Response, Schema, SchemaFormat, Type};
 use utoipa::{IntoParams, IntoResponses, PartialSchema, ToSchema};
 
-use cloakroom_core::protocol::v1::query;
+use cloakroom_core::protocol::v1::{READ_KEY, query};
 use cloakroom_core::protocol::{CONTENT_DIGEST, REPR_DIGEST};
 
 /// The schema of a bundle as a body: plain bytes.
@@ -48,6 +48,16 @@ impl IntoParams for UploadParameters {
         let others = others.map(|(name, place, description)| optional(name, place, description));
         let all = [namespace.required(Required::True), label].into_iter().chain(others);
         all.map(ParameterBuilder::build).collect()
+    }
+}
+
+/// The read key of a download.
+pub(super) struct ReadKeyParameter;
+
+impl IntoParams for ReadKeyParameter {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let description = "a read key, in place of the secret of the ticket";
+        vec![optional(READ_KEY, ParameterIn::Query, description).build()]
     }
 }
 

@@ -80,12 +80,10 @@ struct ProxiedRoom {
 }
 
 impl ProxiedRoom {
-    /// `None` for a body that comes another way. The API server replaces this header if a client sends it, unless the client
-    /// asks for another protocol (`Connection: Upgrade`).
+    /// `None` for a body that comes another way.
     fn read(headers: &HeaderMap, settings: &Settings) -> Option<Self> {
-        let uri = headers.get(FORWARDED_URI)?.to_str().ok()?;
-        let is_proxied = uri.starts_with("/api/v1/namespaces/") && uri.contains("/proxy/");
-        is_proxied.then_some(Self { most: settings.max_proxied_size, left: settings.max_proxied_size })
+        is_proxied(headers)
+            .then_some(Self { most: settings.max_proxied_size, left: settings.max_proxied_size })
     }
 
     fn check(&self, bytes: u64) -> Result<(), ApiError> {
@@ -107,6 +105,13 @@ impl ProxiedRoom {
         self.left -= bytes;
         Ok(())
     }
+}
+
+/// Whether a request comes through Kubernetes' API server, which replaces this header if a client sends it, unless the client asks
+/// for another protocol (`Connection: Upgrade`).
+pub(super) fn is_proxied(headers: &HeaderMap) -> bool {
+    let uri = headers.get(FORWARDED_URI).and_then(|uri| uri.to_str().ok());
+    uri.is_some_and(|uri| uri.starts_with("/api/v1/namespaces/") && uri.contains("/proxy/"))
 }
 
 /// The error for a body that ended too early.

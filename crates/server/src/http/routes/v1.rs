@@ -3,6 +3,7 @@
 mod download;
 mod info;
 mod parameters;
+mod read_keys;
 mod resource;
 mod splice;
 mod upload;
@@ -21,6 +22,8 @@ pub(super) fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(upload::post, upload::put))
         .routes(routes!(upload::post_slash, upload::put_slash))
         .routes(routes!(upload::put_named, download::get, download::head, resource::delete))
+        .routes(routes!(download::get_named, download::head_named))
+        .routes(routes!(read_keys::post, read_keys::delete))
         .routes(routes!(resource::metadata))
         .routes(routes!(upload::post_spliced))
 }

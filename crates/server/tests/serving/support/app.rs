@@ -85,6 +85,7 @@ impl Default for Options {
                 lifetimes: Lifetimes {
                     unused_timeout: Duration::from_mins(30),
                     max_unused: Duration::from_hours(24 * 7),
+                    max_key_ttl: Duration::from_hours(24 * 7),
                 },
                 public_url: None,
                 internal_url: None,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use cloakroom_core::resource::{BlobKey, Resource, ResourceId, SecretHash, State, UploadHandle};
 use cloakroom_storage::ledger::{
-    Abandoned, Chosen, Completion, Deletion, Fact, Finish, Forgotten, Ledger, LedgerError, LedgerFacts,
-    Mirror, Observation, Page, PendingResource, Rowless, Totals,
+    Abandoned, Chosen, Completion, Deletion, Fact, Finish, Forgotten, KeyChange, KeyChanged, Ledger,
+    LedgerError, LedgerFacts, Mirror, Observation, Page, PendingResource, Rowless, Totals,
 };
 use jiff::Timestamp;
 
@@ -42,6 +42,10 @@ impl Ledger for FaultyLedger {
 
     async fn mark_used(&self, id: ResourceId, at: Timestamp) -> Result<bool, LedgerError> {
         self.faults.of_ledger(Step::LedgerMarkUsed, self.inner.mark_used(id, at)).await
+    }
+
+    async fn change_read_keys(&self, id: ResourceId, change: KeyChange) -> Result<KeyChanged, LedgerError> {
+        self.faults.of_ledger(Step::LedgerOther, self.inner.change_read_keys(id, change)).await
     }
 
     async fn mark_deleting(&self, decision: Deletion) -> Result<bool, LedgerError> {

@@ -1,11 +1,11 @@
 //! Uploads in v1.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Json;
 use axum::body::{Body, HttpBody as _};
-use axum::extract::rejection::{PathRejection, QueryRejection};
+use axum::extract::rejection::PathRejection;
 use axum::extract::{ConnectInfo, Path, Query, State};
 use axum::http::header::{CONTENT_RANGE, CONTENT_TYPE, LOCATION};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
@@ -17,17 +17,17 @@ use crate::http::auth::Uploader;
 use crate::http::error::ApiError;
 use crate::http::measure::not_stored;
 use crate::http::proxies::Sender;
-use crate::http::routes::address::{host, scheme};
+use crate::http::routes::QueryPairs;
+use crate::http::routes::address::base_url;
 use crate::http::routes::described::{BundleBody, UploadParameters, UploadRefusals};
 use crate::http::routes::receive::Receiver;
-use crate::http::state::{AppState, Settings};
+use crate::http::state::AppState;
 use cloakroom_core::metrics::UploadMeasurement;
 use cloakroom_core::protocol::problem::Code;
 use cloakroom_core::protocol::{CLAIMED_USER, CONTENT_DIGEST, LONGEST_CLAIMED_USER, REPR_DIGEST, digest, v1};
 use cloakroom_core::resource::{FileName, Holder};
 use cloakroom_storage::{NewUpload, Staged, Terms, Upload};
 
-type QueryPairs = Result<Query<Vec<(String, String)>>, QueryRejection>;
 type Peer = ConnectInfo<SocketAddr>;
 
 /// All that the handler of an upload gets.
@@ -339,17 +339,4 @@ fn ticket(staged: &Staged, base_url: &str) -> Result<Response, ApiError> {
         url,
     };
     Ok((StatusCode::CREATED, [(LOCATION, location)], Json(ticket)).into_response())
-}
-
-/// The beginning of URLs in tickets: `--public-url`, or else the address that the client used. A trusted proxy tells in
-/// `X-Forwarded-Proto` whether the client's connection has TLS.
-fn base_url(settings: &Settings, peer: IpAddr, headers: &HeaderMap) -> String {
-    if let Some(url) = &settings.public_url {
-        return url.to_string();
-    }
-    match host(headers) {
-        Some(host) => format!("{}://{host}", scheme(settings, peer, headers, &host)),
-        // Without a usable host the URL is a path alone, which is a valid reference, too (RFC 3986, section 4.2).
-        None => String::new(),
-    }
 }
