@@ -18,7 +18,6 @@
 
 pub mod client;
 pub mod clock;
-pub mod host;
 pub mod image;
 pub mod lock;
 pub mod metrics;
