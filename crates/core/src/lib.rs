@@ -26,7 +26,6 @@ mod quantity;
 pub mod reload;
 pub mod resource;
 pub mod retry;
-pub mod secret_text;
 pub mod size;
 pub mod suggestions;
 pub mod text;
