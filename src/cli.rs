@@ -4,21 +4,21 @@ mod admin;
 mod completions;
 mod external_submitter;
 mod fetch;
-mod retention;
 mod serve;
-mod server_place;
 mod stage;
 mod store;
 mod submit;
-mod version;
 
+use std::env::consts::{ARCH, OS};
 use std::ffi::{OsStr, OsString};
+use std::sync::LazyLock;
 
 use clap::builder::{Resettable, StyledStr};
 use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use cloakroom_spark::Origin;
 use cloakroom_spark::conf::without_userinfo;
+use cloakroom_spark::version::{NEWEST_SPARK, OLDEST_SPARK};
 
 pub use admin::{
     AdminArgs, CleanArgs, LsArgs, Output, ResourceArg, ResumeDeletionsArgs, RmArgs, ShowArgs,
@@ -37,7 +37,7 @@ const MAX_WIDTH: usize = 100;
 
 /// A resource staging server for Kubernetes: upload your jars and get a ticket; pods download the jars with the ticket
 #[derive(Debug, Parser)]
-#[command(name = "cloakroom", version, long_version = version::LONG.as_str(), max_term_width = MAX_WIDTH)]
+#[command(name = "cloakroom", version, long_version = LONG_VERSION.as_str(), max_term_width = MAX_WIDTH)]
 #[command(
     after_help = "If the only argument is a properties file of kubespark's server or init-container, its keys \
                             decide between `serve` and `fetch`. If the program is called under a name such as \
@@ -70,7 +70,7 @@ impl Cli {
     fn with_sources(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let mut cli = Self::from_arg_matches(matches)?;
         if let (Command::Stage(args), Some((_, matches))) = (&mut cli.command, matches.subcommand()) {
-            args.by_flag = server_place::ByFlag::read(matches);
+            args.by_flag = stage::ByFlag::read(matches);
         }
         Ok(cli)
     }
@@ -164,3 +164,18 @@ impl Command {
         }
     }
 }
+
+/// The commit: packaging/revision.rs sets it for release builds.
+const REVISION: Option<&str> = option_env!("CLOAKROOM_REVISION");
+
+/// The C library. Users need to know it, because it resolves host names.
+const LIBRARY: &str = if cfg!(target_env = "musl") { "musl" } else { "gnu" };
+
+/// The text of `--version` after the program's name. `-V` prints only its first word.
+static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
+    let version = env!("CARGO_PKG_VERSION");
+    let revision = REVISION.filter(|revision| !revision.is_empty()).unwrap_or("unknown");
+    format!(
+        "{version}\nrevision: {revision}\ntarget: {ARCH}-{OS}-{LIBRARY}\nsubmits for Spark: {OLDEST_SPARK} to {NEWEST_SPARK}"
+    )
+});

@@ -11,7 +11,6 @@ pub mod serve;
 pub mod stage;
 mod stdout;
 pub mod submit;
-mod ticket;
 pub mod variables;
 
 use std::io::Write as _;

@@ -2,16 +2,17 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
 
 use clap::builder::BoolishValueParser;
 use clap::{Args, ValueEnum};
 
-use super::retention::Retention;
 use super::store::StoreArgs;
 use crate::telemetry::LogFormat;
 use cloakroom_core::resource::{Namespaces, OwnerKinds};
 use cloakroom_core::size::ByteSize;
-use cloakroom_core::time::SparkDuration;
+use cloakroom_core::time::{SparkDuration, TimeError};
 use cloakroom_server::http::{PublicUrl, TrustedProxies};
 use cloakroom_storage::Share;
 use cloakroom_storage::stamp::Installation;
@@ -339,4 +340,40 @@ fn at_least_one(text: &str) -> Result<usize, String> {
 fn audience(text: &str) -> Result<String, &'static str> {
     let is_good = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
     if is_good { Ok(text.to_owned()) } else { Err("it must be printable ASCII without blanks") }
+}
+
+/// How long a finished pod still counts as an owner: a time, or for ever, as in kubespark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retention(Option<SparkDuration>);
+
+/// The word for no end.
+const FOREVER: &str = "forever";
+
+impl Retention {
+    /// The time; `None` means for ever.
+    pub fn get(self) -> Option<Duration> {
+        self.0.map(SparkDuration::get)
+    }
+}
+
+impl FromStr for Retention {
+    type Err = TimeError;
+
+    fn from_str(text: &str) -> Result<Self, TimeError> {
+        if text == FOREVER { Ok(Self(None)) } else { text.parse().map(|time| Self(Some(time))) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_retention_is_a_time_or_for_ever() {
+        assert_eq!("24h".parse::<Retention>().unwrap().get(), Some(Duration::from_hours(24)));
+        assert_eq!("forever".parse::<Retention>().unwrap().get(), None);
+        for text in ["", "24", "always", "-1h"] {
+            assert!(text.parse::<Retention>().is_err(), "{text}");
+        }
+    }
 }

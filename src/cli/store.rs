@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::builder::{BoolishValueParser, StringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
-use cloakroom_core::secret_text::SecretText;
 use cloakroom_core::size::ByteSize;
+use cloakroom_core::text::SecretText;
 use cloakroom_core::time::SparkDuration;
 use cloakroom_storage::log::Position;
 

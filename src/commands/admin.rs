@@ -1,11 +1,9 @@
 //! `cloakroom ls`, `show`, `rm`, `clean` and `resume-deletions`: results go to stdout, remarks to stderr.
 
-mod age;
 mod clean;
 mod columns;
 mod ls;
 mod messages;
-mod resume_deletions;
 mod rm;
 mod show;
 mod sums;
@@ -16,6 +14,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
+use jiff::Timestamp;
 use serde::Serialize;
 
 use cloakroom_core::resource::ResourceId;
@@ -24,11 +23,10 @@ use cloakroom_transfer::client::{AdminClient, AdminToken, HttpClient, Selection,
 
 use super::local::LocalAdmin;
 use crate::cli::{ADMIN_TOKEN_FLAG as TOKEN_FLAG, AdminArgs, ResourceArg, admin_token_giver};
-use crate::commands::{UsageError, ticket};
+use crate::commands::{UsageError, fetch::ticket_id};
 
-pub use clean::run as clean;
+pub use clean::{resume_deletions, run as clean};
 pub use ls::run as ls;
-pub use resume_deletions::run as resume_deletions;
 pub use rm::run as rm;
 pub use show::run as show;
 
@@ -73,7 +71,7 @@ fn no_token(data_dir: &Path, command: &str) -> UsageError {
 
 /// The resource that the ticket in the file names. Only the id counts: what may be done, the admin token decides.
 fn of_ticket(path: &Path) -> anyhow::Result<ResourceArg> {
-    Ok(ResourceArg::Whole(ticket::resource_id(path)?))
+    Ok(ResourceArg::Whole(ticket_id(path)?))
 }
 
 /// The whole ids of `args`. Staged resources are searched before deleted ones.
@@ -131,4 +129,43 @@ fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
 /// `1 resource`, `2 resources`.
 fn resources(count: usize) -> String {
     if count == 1 { "1 resource".to_owned() } else { format!("{count} resources") }
+}
+
+const MINUTE: i64 = 60;
+const HOUR: i64 = 60 * MINUTE;
+const DAY: i64 = 24 * HOUR;
+
+/// The time between two moments, such as `45s`, `90m`, `47h` or `3d`. It is never negative, even if clocks differ.
+fn time_between(earlier: Timestamp, later: Timestamp) -> String {
+    let seconds = later.duration_since(earlier).as_secs().max(0);
+    // At least two of a unit, so that rounding down hides little.
+    match seconds {
+        ..=119 => format!("{seconds}s"),
+        120..7200 => format!("{}m", seconds / MINUTE),
+        7200..172_800 => format!("{}h", seconds / HOUR),
+        _ => format!("{}d", seconds / DAY),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_has_one_unit_and_is_never_rounded_up() {
+        let start = Timestamp::UNIX_EPOCH;
+        for (seconds, expected) in [
+            (-5, "0s"),
+            (0, "0s"),
+            (119, "119s"),
+            (120, "2m"),
+            (7199, "119m"),
+            (7200, "2h"),
+            (2 * DAY - 1, "47h"),
+            (2 * DAY, "2d"),
+            (400 * DAY, "400d"),
+        ] {
+            assert_eq!(time_between(start, Timestamp::from_second(seconds).unwrap()), expected);
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use cloakroom_cluster::{ContentSource, Credentials, Given};
-use cloakroom_core::secret_text::SecretText;
+use cloakroom_core::text::SecretText;
 use cloakroom_kubespark::ApiServerProperties;
 use cloakroom_spark::{SubmissionCredentials, keys};
 

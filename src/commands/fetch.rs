@@ -2,6 +2,8 @@
 
 mod progress;
 
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -11,16 +13,18 @@ use progress::FetchProgress;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use super::{UsageError, old_entrypoint, refuse, tell, ticket};
+use super::{UsageError, old_entrypoint, refuse, tell};
 use crate::cli::FetchArgs;
 
-use cloakroom_core::text::chain;
+use cloakroom_core::resource::ResourceId;
+use cloakroom_core::text::{chain, without_mark};
 use cloakroom_kubespark::InitContainerProperties;
 use cloakroom_spark::{Properties, keys};
 use cloakroom_transfer::bundle::UnpackLimits;
 use cloakroom_transfer::client::{HttpClient, Timeouts};
 use cloakroom_transfer::fetch::{
     self, DriverProperties, FetchError, FetchObserver, FetchOptions, FetchPlan, FetchPlanError, SourceReport,
+    resource_id_of_ticket,
 };
 
 /// 128 plus the number of SIGTERM, as shells report it.
@@ -187,7 +191,7 @@ fn plan_of_flags(args: &FetchArgs) -> anyhow::Result<FetchPlan> {
     if let (Some(file), Some(to)) = (&args.ticket, &args.to) {
         let of_environment = args.server.as_deref();
         let flag = of_environment.filter(|_| args.has_server_flag());
-        let (json, file) = (ticket::read(file)?, file.display().to_string());
+        let (json, file) = (read_ticket(file)?, file.display().to_string());
         return FetchPlan::from_ticket_json(&json, &file, flag, of_environment, to).map_err(sorted);
     }
     match (&args.server, &args.id, &args.secret_file, &args.to) {
@@ -209,4 +213,29 @@ fn sorted(error: FetchPlanError) -> anyhow::Error {
         | FetchPlanError::Id { .. } => UsageError::from_error(&error).into(),
         error => error.into(),
     }
+}
+
+/// Reads the file of `--ticket`, or stdin if the path is `-`: the one line of JSON that `cloakroom stage` or the server has
+/// answered.
+fn read_ticket(path: &Path) -> anyhow::Result<String> {
+    // A ticket has less than 1 KiB.
+    const LONGEST: u64 = 64 << 10;
+    let mut bytes = Vec::new();
+    // The error must not show the ticket: it holds the secret.
+    if path.to_string_lossy().trim_start().starts_with('{') {
+        refuse!("--ticket takes the file that holds the ticket, or - for stdin, and not the ticket itself");
+    }
+    let read = if path == Path::new("-") {
+        std::io::stdin().take(LONGEST).read_to_end(&mut bytes)
+    } else {
+        File::open(path).and_then(|file| file.take(LONGEST).read_to_end(&mut bytes))
+    };
+    let cannot_be_read = || format!("--ticket names {}, which cannot be read", path.display());
+    read.with_context(cannot_be_read)?;
+    String::from_utf8(without_mark(bytes)).map_err(|error| error.utf8_error()).with_context(cannot_be_read)
+}
+
+/// The id in the file of a ticket. The ticket's secret and address have no effect.
+pub fn ticket_id(path: &Path) -> anyhow::Result<ResourceId> {
+    Ok(resource_id_of_ticket(&read_ticket(path)?, &path.display().to_string())?)
 }

@@ -1,11 +1,9 @@
 //! `cloakroom stage`: the ticket goes to stdout or into a file, everything else to stderr.
 
 mod external_submitter;
-mod file;
 mod messages;
 pub(super) mod progress;
 mod request;
-mod templates;
 mod through_api_server;
 mod ticket_output;
 

@@ -10,7 +10,6 @@ mod invocation;
 mod progress;
 pub(super) mod signals;
 pub(super) mod sources;
-mod usage;
 mod work;
 
 use std::ffi::OsString;
@@ -60,7 +59,7 @@ async fn go(invocation: &Invocation) -> anyhow::Result<ExitCode> {
     invocation.warning().iter().for_each(|warning| warn(warning));
     let line = invocation.line()?;
     if line.has(Switch::Version) {
-        tell(&usage::version());
+        tell(&version());
         return Ok(ExitCode::SUCCESS);
     }
     invocation.check_text()?;
@@ -127,4 +126,16 @@ fn printed(result: std::io::Result<()>) -> anyhow::Result<ExitCode> {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error).context("cannot write to stdout"),
         _ => Ok(ExitCode::SUCCESS),
     }
+}
+
+/// The version of Spark whose objects are created unless a setting names another one.
+const NEWEST_SPARK: &str = cloakroom_submit::plan::NEWEST_SPARK;
+
+/// The text of `--version`. Programs look for the word `version` and read what follows it.
+fn version() -> String {
+    format!(
+        "Spark version {NEWEST_SPARK} (its objects are made; no Spark is needed here)\ncloakroom {}\n\
+         Type --help for more information.",
+        env!("CARGO_PKG_VERSION")
+    )
 }

@@ -3,15 +3,12 @@
 mod batch;
 mod buffers;
 mod calls;
-mod counter;
 mod directory;
 mod error;
 mod listing;
-mod permission;
 mod reader;
 mod reserve;
 mod root;
-mod shards;
 mod stamp;
 mod writer;
 
@@ -19,6 +16,7 @@ use std::fs;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use futures_util::stream::{self, BoxStream};
@@ -172,4 +170,32 @@ impl LocalDisk for DiskStore {
 fn sync_folder(folder: &Path) -> Result<(), DiskError> {
     let opened = fs::File::open(folder).map_err(|error| DiskError::io("open", folder, error))?;
     opened.sync_all().map_err(|error| DiskError::io("sync", folder, error))
+}
+
+/// A count that follows the life of its parts. Clones are the same count.
+#[derive(Debug, Clone, Default)]
+struct Counter(Arc<AtomicUsize>);
+
+/// One of the counted things. It is counted until it is dropped.
+#[derive(Debug)]
+struct Counted(Counter);
+
+impl Counter {
+    fn one_more(&self) -> Counted {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Counted(self.clone())
+    }
+}
+
+impl Counted {
+    /// How many there are now, this one included.
+    fn count(&self) -> usize {
+        self.0.0.load(Ordering::Relaxed).max(1)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }

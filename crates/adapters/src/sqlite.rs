@@ -1,7 +1,6 @@
 //! The ledger in SQLite: one writer task shares each commit among several operations. Readers have a pool.
 
 mod abandoned;
-mod copy;
 mod deletions;
 mod error;
 mod facts;
@@ -22,20 +21,21 @@ mod writer;
 
 pub mod changes;
 
+use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use sqlx::sqlite::SqlitePool;
-use sqlx::{ConnectOptions, Row as _};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqlitePool};
+use sqlx::{ConnectOptions, Connection as _, Row as _};
 
 use crate::place::Place;
 use cloakroom_core::resource::{BlobKey, Resource, ResourceId, SecretHash, State, UploadHandle};
 use cloakroom_storage::ledger::{
     Abandoned, Chosen, Completion, Deletion, Fact, Finish, Forgotten, KeyChange, KeyChanged, Ledger,
-    LedgerError, LedgerFacts, Mirror, Observation, Page, PendingResource, Rowless, Totals,
+    LedgerError, LedgerFacts, Mirror, Observation, Page, PendingResource, Rowless, Totals, WrongForm,
 };
 use cloakroom_storage::log::{Appender, Progress};
 use error::failed;
@@ -96,7 +96,7 @@ impl SqliteLedger {
                 Some(TaskLog::begin(appender, &mut connection).await.map_err(failed)?)
             }
             Changes::Refused => {
-                writer::execute(&mut connection, "PRAGMA query_only = ON").await.map_err(failed)?;
+                execute(&mut connection, "PRAGMA query_only = ON").await.map_err(failed)?;
                 begin = "BEGIN";
                 None
             }
@@ -243,5 +243,35 @@ impl Ledger for SqliteLedger {
         // The last connection to close puts the whole write-ahead log into the database. A reader could not.
         self.readers.close().await;
         self.writer.close().await;
+    }
+}
+
+/// Runs a statement that has no parameters and no result.
+async fn execute(connection: &mut SqliteConnection, statement: &'static str) -> Result<(), sqlx::Error> {
+    sqlx::query(statement).execute(connection).await.map(drop)
+}
+
+impl SqliteLedger {
+    /// Writes a copy of the ledger, as it is at one moment, into a new file at `path`. Changes go on meanwhile. After an error
+    /// the file may be there, and is not whole.
+    pub async fn copy_to(&self, path: &Path) -> Result<(), LedgerError> {
+        let path = path.to_string_lossy().into_owned();
+        sqlx::query("VACUUM INTO ?1").bind(path).execute(&self.readers).await.map_err(failed)?;
+        Ok(())
+    }
+
+    /// Reads all of the copy at `path`, and says whether it is whole, and a ledger that this version can use.
+    pub async fn check_copy(path: &Path) -> Result<(), LedgerError> {
+        form::check(path).await?;
+        let shown = || path.display().to_string();
+        if fs::metadata(path).map_err(|error| not_opened(error.into(), shown()))?.len() == 0 {
+            return Err(LedgerError::WrongForm { path: shown(), form: WrongForm::NoDatabase });
+        }
+        let options = SqliteConnectOptions::new().filename(path).read_only(true).disable_statement_logging();
+        let mut copy = options.connect().await.map_err(|source| not_opened(source, shown()))?;
+        let found: String =
+            sqlx::query_scalar("PRAGMA quick_check(1)").fetch_one(&mut copy).await.map_err(failed)?;
+        copy.close().await.map_err(failed)?;
+        if found == "ok" { Ok(()) } else { Err(failed(sqlx::Error::Protocol(found))) }
     }
 }

@@ -3,11 +3,11 @@
 
 mod accepted;
 mod cache;
-mod turns;
 mod unknown;
 mod user;
 
-use std::sync::{Arc, Mutex};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec};
@@ -20,11 +20,10 @@ use tokio::sync::Semaphore;
 
 use self::accepted::TokenPurpose;
 use self::cache::{Cache, Key, key};
-use self::turns::UserTurns;
 use self::unknown::UnknownTokens;
 use super::{ApiFailure, ApiServer};
+use cloakroom_core::client::Host;
 use cloakroom_core::clock::Clock;
-use cloakroom_core::host::Host;
 use cloakroom_core::lock::lock;
 use cloakroom_core::metrics::{LimitUse, Limited};
 
@@ -259,5 +258,42 @@ impl Reviews {
 impl std::fmt::Debug for Reviews {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Reviews").field("server", &self.server).finish_non_exhaustive()
+    }
+}
+
+/// Questions at once about one user. Without this limit, one user could fill all slots with made-up namespaces.
+const OF_USER_AT_ONCE: usize = 2;
+
+/// The turns of each user that has a question open, by the user's name: the questions about one user keep no other user
+/// waiting.
+#[derive(Debug, Default)]
+struct UserTurns(Mutex<HashMap<Box<str>, Weak<Semaphore>>>);
+
+impl UserTurns {
+    /// The turns of this user. It forgets users that have no question open.
+    fn of(&self, user: &str) -> Arc<Semaphore> {
+        let mut all = lock(&self.0);
+        all.retain(|_, turns| turns.strong_count() > 0);
+        let turns = all.get(user).and_then(Weak::upgrade);
+        turns.unwrap_or_else(|| {
+            let turns = Arc::new(Semaphore::new(OF_USER_AT_ONCE));
+            all.insert(user.into(), Arc::downgrade(&turns));
+            turns
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_has_turns_of_its_own_as_long_as_something_is_asked_about_it() {
+        let all = UserTurns::default();
+        let (first, second, other) = (all.of("jo"), all.of("jo"), all.of("mo"));
+        assert!(Arc::ptr_eq(&first, &second) && !Arc::ptr_eq(&first, &other));
+        drop((first, second));
+        all.of("mo");
+        assert_eq!(all.0.lock().unwrap().len(), 1, "nothing is asked about jo any more");
     }
 }

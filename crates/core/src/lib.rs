@@ -18,7 +18,6 @@
 
 pub mod client;
 pub mod clock;
-pub mod host;
 pub mod image;
 pub mod lock;
 pub mod metrics;
@@ -27,7 +26,6 @@ mod quantity;
 pub mod reload;
 pub mod resource;
 pub mod retry;
-pub mod secret_text;
 pub mod size;
 pub mod suggestions;
 pub mod text;

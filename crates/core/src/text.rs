@@ -1,8 +1,8 @@
-//! Makes text from other programs and people safe to show.
+//! Makes text from other programs and people safe to show, and keeps secret text from being shown.
 
 use std::borrow::Cow;
 use std::error::Error;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
 /// Stands in place of a secret that was removed.
 const HIDDEN: &str = "[hidden]";
@@ -152,6 +152,28 @@ pub fn chain(error: &dyn Error) -> String {
         cause = error.source();
     }
     text
+}
+
+/// A secret text: a bearer token, a password, a private key. `Debug` does not show it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SecretText(String);
+
+impl SecretText {
+    /// Wraps a text.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The text itself, for the one who checks the secret only.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for SecretText {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("SecretText(…)")
+    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::reader::Reader;
 use super::{PropertyError, java_store};
-use cloakroom_core::secret_text::SecretText;
+use cloakroom_core::text::SecretText;
 use cloakroom_core::time::TimeUnit;
 use cloakroom_spark::{Properties, keys};
 

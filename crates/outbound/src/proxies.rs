@@ -8,7 +8,7 @@ use hyper::http::Uri;
 use hyper::http::uri::Scheme;
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 
-use cloakroom_core::secret_text::SecretText;
+use cloakroom_core::text::SecretText;
 
 /// A proxy, with the setting that names it.
 #[derive(Clone, PartialEq, Eq)]

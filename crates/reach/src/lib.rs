@@ -10,12 +10,10 @@ mod advice;
 mod choice;
 mod place;
 mod tokens;
-mod uploader;
 mod way;
 
 pub use advice::{NamedBy, advice, and_advice};
 pub use choice::{BadChoice, Said, ServerChoice};
 pub use place::{ServerPlace, ServerService};
-pub use tokens::RequestedTokens;
-pub use uploader::UploadAccount;
+pub use tokens::{RequestedTokens, UploadAccount};
 pub use way::{Reached, unusable};

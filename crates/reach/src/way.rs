@@ -1,7 +1,6 @@
 //! The way to a staging server through the API server, for users who have only a kubeconfig. If the server names an address
 //! that this machine reaches, that is the way.
 
-mod by_labels;
 mod directly;
 mod forwarded;
 mod refusal;
@@ -20,7 +19,8 @@ use self::directly::Directly;
 use self::forwarded::{Forwarded, HEAD_START};
 use self::refusal::Words;
 use super::place::{PORT, Route, ServerService};
-use cloakroom_cluster::{ApiFailure, ApiServer, ServicePort, ServiceProxy, Unanswered, calls};
+use cloakroom_cluster::calls::{self, Calls};
+use cloakroom_cluster::{ApiFailure, ApiServer, ServicePort, ServiceProxy, Unanswered};
 use cloakroom_core::protocol::v1::UploadAuthKind;
 use cloakroom_core::protocol::{CHALLENGE, PROXIED_AUTHORIZATION, REQUEST_ID, WireName};
 use cloakroom_spark::keys;
@@ -87,7 +87,7 @@ impl ServerService {
         if self.is_named || !may_have_another_name {
             return Err(given_up);
         }
-        match by_labels::names(api_server, &self.namespace).await.as_slice() {
+        match service_names(api_server, &self.namespace).await.as_slice() {
             [] => Err(given_up),
             [name] if *name == self.name => Err(given_up),
             [name] => {
@@ -319,4 +319,24 @@ impl Way for ThroughApiServer {
         }
         Err(failure)
     }
+}
+
+/// Manifests and chart give it to all that they make.
+const SELECTOR: &str = "app.kubernetes.io/name=cloakroom";
+
+/// They give it to the Service of the operational port only.
+const COMPONENT: &str = "app.kubernetes.io/component";
+
+/// The largest number of Services that are looked at.
+const MOST_SERVICES: usize = 100;
+
+/// The names of the Services for clients in a namespace: a staging server may have another name than the usual one. There are none for a user who may not list them.
+async fn service_names(api_server: &ApiServer, namespace: &str) -> Vec<String> {
+    let services = Calls::new(api_server, namespace).list("services", SELECTOR, MOST_SERVICES).await;
+    let services = services.unwrap_or_default().into_iter();
+    let for_clients = services.filter(|service| service["metadata"]["labels"][COMPONENT].is_null());
+    let mut names: Vec<String> =
+        for_clients.filter_map(|service| service["metadata"]["name"].as_str().map(str::to_owned)).collect();
+    names.sort();
+    names
 }

@@ -26,10 +26,10 @@ mod tokens;
 mod webhdfs;
 
 pub use auth::UploadAuth;
-pub use connection::KEEP_ALIVE;
+pub use connection::{Connections, KEEP_ALIVE};
 pub use error::ApiError;
 pub use linger::LINGER;
-pub use listen::{Connections, Edge, Listener};
+pub use listen::{Edge, Listener};
 pub use pace::PaceLimits;
 pub use proxies::{TrustedProxies, TrustedProxiesError};
 pub use router::Serves;

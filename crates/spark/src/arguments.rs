@@ -3,7 +3,6 @@
 mod application;
 mod command_line;
 pub mod java_options;
-mod main_resource;
 pub mod master;
 mod options;
 mod paths;
@@ -14,7 +13,6 @@ mod tests;
 
 pub use application::{ArgumentsError, check_amounts};
 pub use command_line::{CommandLine, CommandLineError};
-pub use main_resource::MainResource;
 pub use options::{OPTIONS, Purpose, Spec, Switch};
 pub use script::Script;
 pub use settings::{CA_VARIABLE, Defaults, Settings};
@@ -38,4 +36,46 @@ pub struct SubmitArguments {
     /// The application's arguments, as they were written.
     pub arguments: Vec<String>,
     pub proxy_user: Option<String>,
+}
+
+/// The primary resource of an application: a URI with a scheme, or one of Spark's words such as `spark-internal`. The
+/// language follows from the name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MainResource {
+    /// A jar, or one of Spark's words.
+    Java(String),
+    /// A Python script.
+    Python(String),
+    /// An R script.
+    R(String),
+}
+
+impl MainResource {
+    /// Chooses the language by the extension of the name, as Spark does.
+    #[expect(clippy::case_sensitive_file_extension_comparisons, reason = "`x.PY` is a jar to Spark")]
+    fn by_name(name: &str, uri: String) -> Self {
+        if name.ends_with(".py") {
+            Self::Python(uri)
+        } else if name.ends_with(".R") || name.ends_with(".r") {
+            Self::R(uri)
+        } else {
+            Self::Java(uri)
+        }
+    }
+
+    /// The URI or the word.
+    pub fn uri(&self) -> &str {
+        match self {
+            Self::Java(uri) | Self::Python(uri) | Self::R(uri) => uri,
+        }
+    }
+
+    /// The value of `spark.kubernetes.resource.type`: `java`, `python` or `r`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Java(_) => "java",
+            Self::Python(_) => "python",
+            Self::R(_) => "r",
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 mod error;
 mod references;
+mod spark_version;
 #[cfg(test)]
 mod tests;
 

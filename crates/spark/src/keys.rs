@@ -1,34 +1,27 @@
 //! The registry of all configuration keys: Spark's own that matter while submitting, kubespark's, and cloakroom's.
 //!
 //! Code reads a key through its entry here. The tables of keys in docs/reference/keys.md are made from the entries;
-//! each file here makes one table.
+//! each `keys!` makes one table.
 
-mod always_set;
 mod application;
 mod credentials;
 mod driver;
-mod init_container;
 mod kind;
 mod known;
-mod network;
 mod own;
 mod server;
 mod staging;
 mod suggestions;
 mod volumes;
-mod waiting;
 
 use std::fmt;
 use std::ops::Deref;
 
-pub use always_set::*;
 pub use application::*;
 pub use credentials::*;
 pub use driver::*;
-pub use init_container::*;
 pub use kind::Kind;
 pub use known::default_of_spark;
-pub use network::*;
 pub use own::*;
 pub use server::*;
 pub use staging::*;
@@ -36,7 +29,6 @@ pub use suggestions::{near_miss, nearest_own};
 pub use volumes::{
     DRIVER_VOLUMES, EXECUTOR_VOLUMES, LOCAL_DIRS, LOCAL_DIRS_IN_MEMORY, SHARED_CLAIMS, VolumeKeys,
 };
-pub use waiting::*;
 
 /// The prefix of Spark's keys. Spark drops other keys.
 pub const PREFIX: &str = "spark.";
@@ -86,24 +78,24 @@ pub static TABLES: [&KeyTable; 11] = [
     &application::TABLE,
     &driver::TABLE,
     &volumes::TABLE,
-    &network::TABLE,
+    &driver::NETWORK,
     &credentials::TABLE,
     &staging::TABLE,
-    &waiting::TABLE,
+    &application::WAITING,
     &own::TABLE,
-    &always_set::TABLE,
-    &init_container::TABLE,
+    &driver::ALWAYS_SET,
+    &server::INIT_CONTAINER,
     &server::TABLE,
 ];
 
-/// Declares the keys of a table. The doc comment of a key becomes its meaning.
+/// Declares the keys of a table, and the table. The doc comment of a key becomes its meaning.
 macro_rules! keys {
-    ($title:literal: $($(#[doc = $meaning:literal])+ $name:ident: $type:ty = $key:expr;)+) => {
+    ($table:ident = $title:literal: $($(#[doc = $meaning:literal])+ $name:ident: $type:ty = $key:expr;)+) => {
         $(
             $(#[doc = $meaning])+
             pub const $name: $crate::keys::Key<$type> = $key.meaning(concat!($($meaning),+));
         )+
-        pub(super) static TABLE: $crate::keys::KeyTable =
+        pub(super) static $table: $crate::keys::KeyTable =
             $crate::keys::KeyTable { title: $title, entries: &[$(&$name.entry),+] };
     };
 }

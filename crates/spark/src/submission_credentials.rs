@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use cloakroom_core::secret_text::SecretText;
+use cloakroom_core::text::SecretText;
 
 use super::conf::{SettingError, SparkConf};
 use super::keys::{self, SUBMISSION_TOKEN};

@@ -2,8 +2,6 @@
 
 mod facts;
 mod mirror;
-mod stray;
-mod watched;
 
 use std::sync::Arc;
 
@@ -14,14 +12,12 @@ use crate::Replaced;
 use crate::log::WriterEnd;
 use crate::stamp::Installation;
 use cloakroom_core::resource::{
-    BlobKey, Bundle, DeletionReason, FileName, Lifetime, Owner, OwnerHistory, ReadKey, Resource, ResourceId,
-    SecretHash, State, UploadHandle,
+    BlobKey, Bundle, DeletionReason, FileName, Lifetime, Owner, OwnerHistory, OwnerKind, ReadKey, Resource,
+    ResourceId, SecretHash, State, UploadHandle,
 };
 
 pub use facts::{Fact, LedgerFacts, Restored};
 pub use mirror::{Change, Mirror, Totals};
-pub use stray::{Rowless, Stray};
-pub use watched::WatchScope;
 
 /// The row of an upload that begins. Only the ticket is certain yet.
 #[derive(Debug, Clone)]
@@ -427,4 +423,42 @@ pub enum LedgerError {
     /// The ledger was closed.
     #[error("the ledger is closed: the server is stopping")]
     Closed,
+}
+
+/// A committed blob that belongs to no row. Its ledger may have been lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stray {
+    /// Its key.
+    pub key: BlobKey,
+    /// How many bytes it has.
+    pub size_bytes: u64,
+    /// When a listing with this ledger first found it without a row.
+    pub seen_at: Timestamp,
+}
+
+/// A key without a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rowless {
+    /// The key.
+    pub key: BlobKey,
+    /// Whether its resource is known to be deleted, or its upload to be abandoned: whatever has this key is left over.
+    pub has_ended: bool,
+}
+
+/// The objects of one kind, in one namespace or in all of them.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct WatchScope {
+    /// The kind.
+    pub kind: OwnerKind,
+    /// The namespace; `None` is all.
+    pub namespace: Option<String>,
+}
+
+impl WatchScope {
+    /// The scopes that an owner can be found in.
+    pub fn covering(owner: &Owner) -> [Self; 2] {
+        let in_all = Self { kind: owner.kind().clone(), namespace: None };
+        let in_one = Self { namespace: Some(owner.namespace().to_owned()), ..in_all.clone() };
+        [in_all, in_one]
+    }
 }

@@ -10,11 +10,9 @@
 
 mod claim;
 mod counted;
-mod cut;
 mod download;
 mod error;
 mod read_keys;
-mod ready;
 mod recover;
 mod release;
 mod room;
@@ -33,9 +31,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
-use crate::ledger::Mirror as _;
-use crate::ledger::{Chosen, Fact, Forgotten, Ledger, LedgerError, Page, UnreadableRow, WatchScope};
-use crate::ready::{ReadyResources, Unreadable};
+use crate::ledger::{
+    Chosen, Fact, Forgotten, Ledger, LedgerError, Mirror as _, Observation, Page, UnreadableRow, WatchScope,
+};
+use crate::ready::{Listed, ReadyResources, Unreadable};
 use crate::store::Storage;
 use crate::turns::Turns;
 use claim::Claim;
@@ -377,5 +376,41 @@ fn set_aside(row: UnreadableRow, secret: &ResourceSecret) -> AccessError {
         LedgerError::Unreadable(row).into()
     } else {
         AccessError::WrongSecret
+    }
+}
+
+/// How many changes of owners are written together.
+const OBSERVATIONS_TOGETHER: usize = 1000;
+
+impl Staging {
+    /// Up to `limit` ready resources with ids after `after`, in the order of their ids. Empty if there are no more.
+    pub fn ready(&self, after: Option<ResourceId>, limit: usize) -> Vec<Listed> {
+        self.parts.ready.page(after, limit)
+    }
+
+    /// Writes what a sweep saw of owners. If the disk is full, it gives up the reserve for that, because only deletions
+    /// make room, and they depend on this. Returns `false` if there is no room even then.
+    pub async fn observe_for_sweep(&self, observations: &[Observation]) -> Result<bool, AccessError> {
+        match self.observe(observations).await {
+            Err(LedgerError::Full) => self.parts.give_up_reserve().await?,
+            written => return Ok(written.map(|()| true)?),
+        }
+        match self.observe(observations).await {
+            Err(LedgerError::Full) => Ok(false),
+            written => Ok(written.map(|()| true)?),
+        }
+    }
+
+    /// Writes what was seen of owners.
+    pub async fn observe(&self, observations: &[Observation]) -> Result<(), LedgerError> {
+        for part in observations.chunks(OBSERVATIONS_TOGETHER) {
+            self.parts.ledger.observe(part.to_vec()).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether a download is in flight, or a use is not written yet.
+    pub fn is_in_use(&self, id: ResourceId) -> bool {
+        self.parts.transfers.is_downloading(id) || lock(&self.parts.unwritten_uses).contains_key(&id)
     }
 }

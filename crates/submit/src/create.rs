@@ -1,6 +1,5 @@
 //! Creates the objects of a submission, and deletes them again if a step fails.
 
-mod account;
 mod companions;
 mod error;
 mod existing;
@@ -8,17 +7,19 @@ mod explain;
 mod undo;
 
 use std::fmt;
+use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use self::undo::{Made, Touched};
-use super::events::{Log, UnderWay};
-use super::log::Level;
+use super::events::{Level, Log, UnderWay};
 use super::submission::Submission;
 use cloakroom_cluster::calls::{Answer, Calls, ObjectPath, Patience, retried, retried_with_doubt, said};
 use cloakroom_cluster::{ApiFailure, ApiServer};
 use cloakroom_core::text::in_one_line;
+use cloakroom_spark::keys;
 
 pub(super) use companions::{Companions, try_companions};
 pub use error::{CreateCause, CreateError, Leftover, Undo};
@@ -80,14 +81,14 @@ async fn tried(
                     &format!("The API server warns about the driver pod: {warning}"),
                 );
             }
-            account::warn_if_powerless(&calls, submission, log).await;
+            warn_if_powerless(&calls, submission, log).await;
             return Ok(());
         }
     };
     if is_about_dry_runs(&failure) {
         let message = format!("The pod could not be tried before it is created: {}", said(&failure));
         log.say(Level::Warn, LOGGER, &message);
-        account::warn_if_powerless(&calls, submission, log).await;
+        warn_if_powerless(&calls, submission, log).await;
         return Ok(());
     }
     let cause = if stop.is_cancelled() {
@@ -309,4 +310,31 @@ pub(super) fn say_deployed(submission: &Submission, log: &Log) {
          {namespace}:{pod_name} into Kubernetes\n\t pod name: {pod_name}"
     );
     log.say(Level::Info, LOGGER, &message);
+}
+
+/// The longest wait for the answer. It only helps, so it must not delay a submission.
+const LONGEST_ACCOUNT_WAIT: Duration = Duration::from_secs(1);
+
+/// Asks whether the driver's service account may create executors, before anything is created. With spark-submit, the driver
+/// finds out in its pod.
+///
+/// Warns if the API server says clearly that the driver's service account may not create pods. This is no error: Spark
+/// would run such a driver, and some applications need no executors. Any other answer is ignored, because many roles
+/// may not ask.
+async fn warn_if_powerless(calls: &Calls, submission: &Submission, log: &Log) {
+    let Some(account) = &submission.driver_account else { return };
+    match timeout(LONGEST_ACCOUNT_WAIT, calls.may_create_pods(account)).await {
+        Ok(Ok(Some(false))) => log.say(Level::Warn, LOGGER, &warning(account, calls.namespace())),
+        Ok(Err(failure)) => tracing::debug!(error = %failure, "what the driver may do is not known"),
+        Ok(Ok(_)) | Err(_) => {}
+    }
+}
+
+fn warning(account: &str, namespace: &str) -> String {
+    format!(
+        "The driver's service account {account} may not create pods in namespace {namespace}, so the driver will get no \
+         executors: set {} to an account with the role spark-driver (kubectl apply -k manifests/submitter makes one, \
+         called spark)",
+        keys::DRIVER_SERVICE_ACCOUNT
+    )
 }

@@ -4,14 +4,11 @@ use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
 
-use jiff::tz::TimeZone;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use super::left::Left;
-use super::log::{Level, Lines, Status};
 use super::stage::BundleKind;
-use cloakroom_core::clock::Clock;
 use cloakroom_transfer::client::{Bound, RetryNotice, StageObserver, StageRequest};
 
 /// Something that happened.
@@ -88,6 +85,37 @@ pub enum Event {
     },
 }
 
+/// The level of a line, with log4j's names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// Normal progress.
+    Info,
+    /// A problem that the user should look at.
+    Warn,
+    /// A final failure.
+    Error,
+}
+
+impl Level {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Info => "INFO",
+            Self::Warn => "WARN",
+            Self::Error => "ERROR",
+        }
+    }
+}
+
+/// The application's state in the line of each report interval.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Status {
+    /// The phase of the driver's pod.
+    pub phase: String,
+    /// The number of executors that are known to run.
+    pub executors: usize,
+}
+
 /// What has to end before the work stops. It is taken back then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -152,20 +180,6 @@ impl Log {
     /// Sends events to this receiver.
     pub fn to(events: Arc<dyn Events>) -> Self {
         Self(events)
-    }
-
-    /// Writes the lines that spark-submit would log ([`Lines`]), with the system's clock and time zone.
-    pub fn new(write: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(Lines::by_the_system(write)))
-    }
-
-    /// The same with another clock and time zone.
-    pub fn with_clock(
-        clock: Arc<dyn Clock>,
-        zone: TimeZone,
-        write: impl Fn(&str) + Send + Sync + 'static,
-    ) -> Self {
-        Self(Arc::new(Lines::new(clock, zone, write)))
     }
 
     /// Sends the application's state. `message` is the state in Spark's words.

@@ -25,10 +25,10 @@ pub mod run;
 pub mod stage;
 mod submission;
 
-pub use events::{Event, Events, Log, TakenBack, UnderWay, Uploading};
+pub use events::{Event, Events, Level, Log, Status, TakenBack, UnderWay, Uploading};
 pub use file_copy::{FileCopy, FileCopyError};
 pub use left::Left;
-pub use log::{Level, Lines, Status};
+pub use log::Lines;
 pub use randomness::Randomness;
 pub use stage::{BundleKind, StagePlan};
 pub use submission::{ExitCodeRule, FollowSettings, Submission};

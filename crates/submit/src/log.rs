@@ -3,42 +3,10 @@
 use std::sync::{Arc, OnceLock};
 
 use jiff::tz::TimeZone;
-use serde::Serialize;
 
-use super::events::{Event, Events};
+use super::events::{Event, Events, Level, Log};
 use cloakroom_core::clock::{Clock, SystemClock};
 use cloakroom_core::text::{is_unfit, shortened};
-
-/// The level of a line, with log4j's names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Level {
-    /// Normal progress.
-    Info,
-    /// A problem that the user should look at.
-    Warn,
-    /// A final failure.
-    Error,
-}
-
-impl Level {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Info => "INFO",
-            Self::Warn => "WARN",
-            Self::Error => "ERROR",
-        }
-    }
-}
-
-/// The application's state in the line of each report interval.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Status {
-    /// The phase of the driver's pod.
-    pub phase: String,
-    /// The number of executors that are known to run.
-    pub executors: usize,
-}
 
 /// Takes a text without its last line break. One text may be a block of several lines.
 type Write = dyn Fn(&str) + Send + Sync;
@@ -83,6 +51,22 @@ impl Events for Lines {
     }
 }
 
+impl Log {
+    /// Writes the lines that spark-submit would log ([`Lines`]), with the system's clock and time zone.
+    pub fn new(write: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self::to(Arc::new(Lines::by_the_system(write)))
+    }
+
+    /// The same with another clock and time zone.
+    pub fn with_clock(
+        clock: Arc<dyn Clock>,
+        zone: TimeZone,
+        write: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Self {
+        Self::to(Arc::new(Lines::new(clock, zone, write)))
+    }
+}
+
 /// Makes a line of the driver's log fit for our log. Its indentation stays. Words that tools look for in lines of
 /// spark-submit are changed: the pod's name, its phase, the exit code and the application's id.
 pub(super) fn quoted(line: &str) -> String {
@@ -106,7 +90,7 @@ mod tests {
     use std::sync::Mutex;
 
     use super::*;
-    use crate::events::Log;
+    use crate::events::Status;
 
     struct Midnight;
 

@@ -1,4 +1,4 @@
-//! `cloakroom clean`.
+//! `cloakroom clean` and `cloakroom resume-deletions`.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -9,7 +9,7 @@ use cloakroom_core::resource::Named;
 use cloakroom_core::text::harmless;
 
 use super::{connect, print, print_json};
-use crate::cli::{CleanArgs, Output};
+use crate::cli::{CleanArgs, Output, ResumeDeletionsArgs};
 
 /// Asks the server for a sweep, and prints its report.
 pub async fn run(args: CleanArgs) -> anyhow::Result<ExitCode> {
@@ -93,6 +93,17 @@ fn counted<T: Named>(what: &str, counts: &BTreeMap<WireName<T>, u64>) -> String 
     }
     let each: Vec<String> = counts.iter().map(|(name, count)| format!("{count} {name}")).collect();
     format!("{what} {total}: {}", each.join(", "))
+}
+
+/// Lets the server's sweeps delete again.
+pub async fn resume_deletions(args: ResumeDeletionsArgs) -> anyhow::Result<ExitCode> {
+    let resumed = connect(&args.admin, "resume-deletions")?.resume_deletions().await?;
+    print(if resumed.was_behind {
+        "sweeps delete again, by this ledger\n"
+    } else {
+        "ledger and bundles belong together: nothing was changed\n"
+    })?;
+    Ok(ExitCode::SUCCESS)
 }
 
 #[cfg(test)]

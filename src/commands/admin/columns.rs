@@ -6,7 +6,7 @@ use cloakroom_core::protocol::admin::StagedResource;
 use cloakroom_core::size::format_size;
 
 use super::table::Table;
-use super::{age, messages};
+use super::{messages, time_between};
 
 /// The columns of staged resources.
 pub(super) fn staged(rows: &[StagedResource], now: Timestamp) -> Table<9> {
@@ -26,7 +26,7 @@ pub(super) fn staged(rows: &[StagedResource], now: Timestamp) -> Table<9> {
 pub(super) fn deleted(rows: &[StagedResource], now: Timestamp) -> Table<8> {
     let mut table = Table::new(["ID", "NAMESPACE", "OWNER", "SIZE", "AGE", "USED", "DELETED", "BECAUSE"]);
     for row in rows {
-        let at = row.deleted_at.map_or_else(|| "-".to_owned(), |at| age::between(at, now));
+        let at = row.deleted_at.map_or_else(|| "-".to_owned(), |at| time_between(at, now));
         let reason = row.deletion_reason.as_deref().unwrap_or("-").to_owned();
         let [id, namespace, owner, size, age, used] = common(row, now);
         table.push([id, namespace, owner, size, age, used, at, reason]);
@@ -40,8 +40,8 @@ fn common(row: &StagedResource, now: Timestamp) -> [String; 6] {
         row.owner.namespace.clone(),
         messages::owner(&row.owner),
         format_size(row.size_bytes).replace(' ', ""),
-        age::between(row.created_at, now),
-        row.last_used_at.map_or_else(|| "never".to_owned(), |at| age::between(at, now)),
+        time_between(row.created_at, now),
+        row.last_used_at.map_or_else(|| "never".to_owned(), |at| time_between(at, now)),
     ]
 }
 

@@ -8,7 +8,7 @@ use cloakroom_core::protocol::status::WatchState;
 use cloakroom_core::protocol::v1::OwnerMetadata;
 use cloakroom_core::resource::{KeepReason, Unknown};
 
-use super::age;
+use super::time_between;
 
 /// When the server will delete the resource, in a few words for a column.
 pub(super) fn ending(resource: &StagedResource, now: Timestamp) -> String {
@@ -36,7 +36,7 @@ pub(super) fn ending(resource: &StagedResource, now: Timestamp) -> String {
         | WireName::Other(_) => ("", "", "when its owner is known"),
     };
     match resource.expires_at {
-        Some(at) => format!("{before}in {}{after}", age::between(now, at)),
+        Some(at) => format!("{before}in {}{after}", time_between(now, at)),
         None => without_time.to_owned(),
     }
 }
@@ -44,7 +44,7 @@ pub(super) fn ending(resource: &StagedResource, now: Timestamp) -> String {
 /// Why the server keeps the resource, as the part of a sentence after “because”.
 pub(super) fn because(why: &WireName<KeepReason>, details: &ResourceDetails) -> String {
     let ago = |at: Option<Timestamp>| {
-        at.map_or_else(|| "some time ago".to_owned(), |at| format!("{} ago", age::between(at, details.now)))
+        at.map_or_else(|| "some time ago".to_owned(), |at| format!("{} ago", time_between(at, details.now)))
     };
     let known = match why {
         WireName::Known(known) => *known,
@@ -59,7 +59,7 @@ pub(super) fn because(why: &WireName<KeepReason>, details: &ResourceDetails) -> 
         KeepReason::NotUsedYet => "it was never downloaded, and its unused timeout is not over",
         KeepReason::OwnerGone => match details.owner_absent_since {
             Some(since) => {
-                let time = age::between(since, details.now);
+                let time = time_between(since, details.now);
                 return format!("its owner has been absent for only {time}, so it may still come back");
             }
             None => "its owner seems to be gone, but no sweep has checked it since",
@@ -136,7 +136,7 @@ pub(super) fn end(details: &ResourceDetails) -> String {
         }
     };
     match resource.expires_at {
-        Some(at) => format!("{before}at {at} (in {}){after}", age::between(details.now, at)),
+        Some(at) => format!("{before}at {at} (in {}){after}", time_between(details.now, at)),
         None => without_time.to_owned(),
     }
 }

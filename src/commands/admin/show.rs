@@ -10,7 +10,7 @@ use cloakroom_core::resource::OwnerKind;
 use cloakroom_core::size::format_size;
 use cloakroom_core::text::harmless;
 
-use super::{age, connect, messages, of_ticket, print, print_json, resolve};
+use super::{connect, messages, of_ticket, print, print_json, resolve, time_between};
 use crate::cli::{Output, ShowArgs};
 
 /// Shows one resource.
@@ -34,7 +34,7 @@ fn size(bytes: u64) -> String {
 }
 
 fn ago(at: Timestamp, details: &ResourceDetails) -> String {
-    format!("{at} ({} ago)", age::between(at, details.now))
+    format!("{at} ({} ago)", time_between(at, details.now))
 }
 
 /// The line about when the owner was seen. For an owner that was never seen, it says since when the server looks for

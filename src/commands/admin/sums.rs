@@ -9,8 +9,8 @@ use serde::Serialize;
 use cloakroom_core::protocol::admin::StagedResource;
 use cloakroom_core::size::format_size;
 
-use super::age;
 use super::table::Table;
+use super::time_between;
 
 /// The sum of one namespace.
 #[derive(Debug, PartialEq, Eq, Serialize)]
@@ -66,7 +66,7 @@ pub(super) fn table(sums: &[Sum], now: Timestamp) -> Table<5> {
             sum.resources.to_string(),
             format_size(sum.size_bytes).replace(' ', ""),
             sum.never_downloaded.to_string(),
-            age::between(sum.oldest_created_at, now),
+            time_between(sum.oldest_created_at, now),
         ]);
     }
     table

@@ -9,7 +9,7 @@ use cloakroom_core::protocol::admin::{
 use cloakroom_core::protocol::status::ClusterMatch;
 use cloakroom_core::size::format_size;
 
-use super::{age, clean, messages};
+use super::{clean, messages, time_between};
 
 /// All warnings about the server's status.
 pub(super) fn warnings(server: &ServerStatus) -> Vec<String> {
@@ -122,7 +122,7 @@ fn hint(watch: &WatchStatus, now: Timestamp) -> String {
         watch.namespace.as_ref().map(|namespace| format!(" in namespace {namespace}")).unwrap_or_default();
     let unfinished = if watch.unfinished_only { "unfinished " } else { "" };
     let failure = watch.last_failure.as_ref().map(|failure| format!(": {failure}")).unwrap_or_default();
-    let time = age::between(*since, now);
+    let time = time_between(*since, now);
     format!(
         "warning: the watch of {unfinished}owners of kind {kind}{of} has been {state} for {time}, so their resources \
          stay{failure}"

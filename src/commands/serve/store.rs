@@ -9,8 +9,8 @@ use crate::cli::{AddressingChoice, StoreArgs};
 use crate::commands::{UsageError, refuse};
 use cloakroom_adapters::bucket::{Addressing, BucketOptions, BucketStore, Location, Pool};
 use cloakroom_core::metrics::Metrics;
-use cloakroom_core::secret_text::SecretText;
 use cloakroom_core::size::format_size;
+use cloakroom_core::text::SecretText;
 use cloakroom_transfer::client::TrustedCertificates;
 
 /// A bucket of the configuration. No request was made yet.

@@ -1,6 +1,8 @@
 //! `cloakroom stage --for`: stages the files of an application that another program submits, and prints what to pass on
 //! to that program. After a failure nothing of this is left.
 
+use std::io::Read as _;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,24 +12,21 @@ use anyhow::Context as _;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::STOPPING;
-use super::file;
-use super::messages;
+use super::messages::Templates;
 use super::progress::{StageProgress, Uploads};
-use super::request;
-use super::staged_before;
-use super::templates::Templates;
+use super::{STOPPING, messages, request, staged_before};
 use crate::cli::{StageArgs, SubmitterChoice};
 use crate::commands::screen::Screen;
 use crate::commands::submit::connect::{self, WantedApiServer};
 use crate::commands::submit::{signals::Signals, sources};
-use crate::commands::{stdout, tell};
+use crate::commands::{refuse, stdout, tell};
 
 use cloakroom_core::size::format_size;
 use cloakroom_core::time::format_elapsed;
 use cloakroom_spark::keys;
 use cloakroom_submit::inputs::Local;
 use cloakroom_submit::plan::external_submitter::ExternalSubmission;
+use cloakroom_submit::plan::external_submitter::operator::ApplicationFile;
 use cloakroom_submit::run::{self, HandOver, HandedOver};
 use cloakroom_submit::stage::NamedServer;
 use cloakroom_submit::{BundleKind, Event, Events, Log, Randomness, TakenBack, Uploading};
@@ -39,7 +38,7 @@ const UNPRINTED: &str = "the result cannot be printed on stdout";
 pub async fn run(args: &StageArgs, choice: SubmitterChoice) -> anyhow::Result<ExitCode> {
     stdout::require()?;
     let submitter = sources::submitter()?;
-    let file = file::read(args, choice)?;
+    let file = application_file(args, choice)?;
     let defaults = sources::defaults(&submitter)?;
     let mut request = request::of_flags(args, choice, defaults.as_ref(), file.as_ref(), submitter.clone())?;
     request.conf.fill_in(submitter.surroundings())?;
@@ -185,4 +184,27 @@ fn taken_back(how: TakenBack) -> &'static str {
         TakenBack::Removed => "what was copied is removed again",
         TakenBack::Deleted => "what was made in the cluster is deleted again",
     }
+}
+
+/// The path that means stdin.
+const STDIN: &str = "-";
+
+/// The file of the SparkApplication that `-f` names, if it names one (`--for spark-operator -f FILE`).
+fn application_file(args: &StageArgs, choice: SubmitterChoice) -> anyhow::Result<Option<ApplicationFile>> {
+    let Some(path) = &args.external.filename else { return Ok(None) };
+    if choice != SubmitterChoice::SparkOperator {
+        refuse!("-f takes the file of a SparkApplication: it goes with --for spark-operator");
+    }
+    let (called, text) = if path == Path::new(STDIN) {
+        let mut text = String::new();
+        std::io::stdin()
+            .read_to_string(&mut text)
+            .context("cannot read the application from stdin (-f -)")?;
+        ("stdin".to_owned(), text)
+    } else {
+        let called = path.display().to_string();
+        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {called} (-f)"))?;
+        (called, text)
+    };
+    Ok(Some(ApplicationFile::parse(&called, &text, args.name.as_deref())?))
 }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use anyhow::bail;
 
 use cloakroom_cluster::{Basic, ContentSource, Credentials, Given, Impersonation};
-use cloakroom_core::secret_text::SecretText;
+use cloakroom_core::text::SecretText;
 use cloakroom_submit::plan::Submitter;
 
 const TRUST_STORE: &str = "kubernetes.truststore.file";

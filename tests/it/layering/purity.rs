@@ -9,8 +9,8 @@ use super::source::{Token, code_without_tests, names_below, roots, tokens};
 const PURE: [&str; 3] = ["core", "kubespark", "spark"];
 /// What the plan may name of other rooms, and of those parts of pure crates that read or draw.
 const OF_OTHERS: [(&str, &[&str]); 14] = [
+    ("core/client", &[]),
     ("core/clock", &[]),
-    ("core/host", &[]),
     ("core/metrics", &[]),
     ("core/reload", &[]),
     ("core/resource/id", &[]),

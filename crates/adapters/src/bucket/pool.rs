@@ -1,18 +1,18 @@
 //! The memory that all transfers to and from a bucket share.
 
-mod part;
 mod queue;
 
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use bytes::{Bytes, BytesMut};
 use cloakroom_core::client::Client;
 use cloakroom_core::lock::lock;
 use cloakroom_core::metrics::{LimitUse, Limited};
+use cloakroom_storage::store::StoreError;
 use tokio::time::{Instant, timeout};
 
-pub(super) use part::Part;
 use queue::{Lent, Queue};
 
 /// Memory is given out in units of this many bytes.
@@ -208,6 +208,39 @@ impl<T> Drop for Pause<T> {
         if let Some(number) = self.number {
             self.pool.queue().end(number);
         }
+    }
+}
+
+/// A part of an upload that is being filled.
+#[derive(Debug)]
+pub(in crate::bucket) struct Part {
+    filled: Pause<BytesMut>,
+    bytes: usize,
+}
+
+impl Pool {
+    /// Waits until `client` may have memory for a part of `bytes`.
+    pub(in crate::bucket) async fn part(&self, client: &Client, bytes: usize) -> Part {
+        let taken = self.take(client, bytes as u64).await;
+        Part { filled: self.pause(Kind::Upload, BytesMut::with_capacity(bytes), taken), bytes }
+    }
+}
+
+impl Part {
+    /// Takes bytes out of `from` until the part is full. Returns whether it is.
+    pub(in crate::bucket) fn fill(&self, from: &mut Bytes) -> Result<bool, StoreError> {
+        let filled = self.filled.with(|filled| {
+            let room = self.bytes - filled.len();
+            filled.extend_from_slice(&from.split_to(from.len().min(room)));
+            filled.len() == self.bytes
+        });
+        filled.ok_or(StoreError::TooSlow)
+    }
+
+    /// The bytes of the part, and the memory for them.
+    pub(in crate::bucket) fn take(self) -> Result<(Bytes, Taken), StoreError> {
+        let (bytes, memory) = self.filled.end().ok_or(StoreError::TooSlow)?;
+        Ok((bytes.freeze(), memory))
     }
 }
 

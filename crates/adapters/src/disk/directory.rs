@@ -1,17 +1,17 @@
 //! The data directory: its layout, its lock, and the file systems that it must not be on.
 
 use std::fs::{DirBuilder, File, TryLockError};
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::{fs, io};
 
 use rustix::fs::{Access, AtFlags};
 use rustix::io::Errno;
 
 use super::calls::DiskCalls;
-use super::permission::explained;
 use super::root::Root;
-use super::{DiskError, sync_folder};
+use super::{DiskError, NotPermitted, sync_folder};
 use crate::place::Place;
 use cloakroom_core::resource::BlobKey;
 
@@ -214,4 +214,35 @@ fn refuse_network_file_system(path: &Path) -> Result<(), DiskError> {
         Some((_, kind)) => Err(DiskError::NetworkFileSystem { path: path.to_owned(), kind }),
         None => Ok(()),
     }
+}
+
+/// Adds the user of this process and the owner of the folder to an error of missing permission. Other errors stay as
+/// they are.
+pub(super) fn explained(error: DiskError, data_dir: &Path) -> DiskError {
+    match error {
+        DiskError::Io { action, path, source } if source.kind() == io::ErrorKind::PermissionDenied => {
+            match nearest(&path) {
+                Some((found, metadata)) => DiskError::NotPermitted(Box::new(NotPermitted {
+                    action,
+                    path,
+                    user: rustix::process::geteuid().as_raw(),
+                    group: rustix::process::getegid().as_raw(),
+                    found,
+                    owner: metadata.uid(),
+                    owning_group: metadata.gid(),
+                    mode: metadata.mode() & 0o7777,
+                    data_dir: data_dir.to_owned(),
+                    in_a_pod: false,
+                    source,
+                })),
+                None => DiskError::Io { action, path, source },
+            }
+        }
+        other => other,
+    }
+}
+
+/// The path, or the nearest folder above it whose metadata can be read.
+fn nearest(path: &Path) -> Option<(PathBuf, fs::Metadata)> {
+    path.ancestors().map(or_here).find_map(|path| Some((path.to_owned(), fs::metadata(path).ok()?)))
 }

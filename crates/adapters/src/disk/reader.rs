@@ -11,16 +11,14 @@ use std::sync::{Arc, Mutex, Weak};
 use bytes::Bytes;
 use cloakroom_core::lock::lock;
 use cloakroom_core::resource::BlobKey;
-use futures_util::stream;
-use futures_util::{StreamExt as _, TryFutureExt as _};
+use futures_util::{StreamExt as _, TryFutureExt as _, stream};
 use rustix::fs::OFlags;
 use tokio::sync::OnceCell;
 
 use super::buffers::{Buffer, Buffers};
 use super::calls::DiskCalls;
-use super::counter::{Counted, Counter};
 use super::root::Root;
-use super::{DiskError, directory};
+use super::{Counted, Counter, DiskError, directory};
 use cloakroom_storage::store::{BlobStream, StoreError};
 
 /// How many bytes are read at a time. Large pieces are faster while few blobs are read; small ones save memory when

@@ -1,10 +1,11 @@
 //! Writes a blob as it arrives. One task receives bytes while a blocking task writes the bytes before them.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, IoSlice, Write};
 use std::mem;
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -15,14 +16,12 @@ use rustix::fs::OFlags;
 use tokio::task::JoinHandle;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::DiskError;
 use super::batch::Batch;
 use super::calls::DiskCalls;
-use super::counter::{Counted, Counter};
-use super::directory;
 use super::root::Root;
-use super::shards::ShardFolders;
+use super::{Counted, Counter, DiskError, directory};
 use crate::place::Place;
+use cloakroom_core::lock::lock;
 use cloakroom_storage::store::{BlobWriter, StoreError};
 use cloakroom_storage::turns::Turns;
 
@@ -210,4 +209,30 @@ fn publish(file: &OpenFile, key: BlobKey, shared: &Shared) -> Result<(), DiskErr
     root.rename(&directory::incoming(key), &to)?;
     root.sync_folder_of(&to)?;
     Ok(place.look()?)
+}
+
+/// The folders over which bundles are spread. Remembers which of them are certain to survive power loss.
+#[derive(Debug, Default)]
+pub(super) struct ShardFolders {
+    durable: Mutex<HashSet<PathBuf>>,
+}
+
+impl ShardFolders {
+    /// Creates the folder if it is missing, and returns once its name is durable. It is not enough that the folder
+    /// exists: another upload may have made it a moment ago, and may not have synced it yet.
+    pub(super) fn ensure(&self, root: &Root, shard: &Path) -> Result<(), DiskError> {
+        let mut durable = lock(&self.durable);
+        if durable.contains(shard) && root.is_folder(shard) {
+            return Ok(());
+        }
+        if let Some(parent) = shard.parent() {
+            root.make_folder(parent)?;
+            // It may have been removed, and is then made again.
+            root.sync_folder_of(parent)?;
+        }
+        root.make_folder(shard)?;
+        root.sync_folder_of(shard)?;
+        durable.insert(shard.to_owned());
+        Ok(())
+    }
 }

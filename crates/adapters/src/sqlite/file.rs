@@ -14,8 +14,7 @@ use tokio::sync::Mutex;
 
 use super::error::failed;
 use super::opening::{not_migrated, not_opened};
-use super::writer::execute;
-use super::{SqliteLedger, changes, facts, form};
+use super::{SqliteLedger, changes, execute, facts, form};
 use cloakroom_storage::ledger::{LedgerError, Restored, WrongForm};
 use cloakroom_storage::log::{Group, LedgerFile, Position};
 use cloakroom_storage::stamp::Installation;

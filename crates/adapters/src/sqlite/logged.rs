@@ -8,8 +8,7 @@ use sqlx::sqlite::SqliteConnection;
 use tokio::time::{Instant, sleep_until};
 
 use super::changes::RowChanges;
-use super::form;
-use super::writer::execute;
+use super::{execute, form};
 use cloakroom_core::text::chain;
 use cloakroom_storage::log::{Appender, WriterEnd};
 

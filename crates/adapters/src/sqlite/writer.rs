@@ -9,10 +9,10 @@ use sqlx::{AssertSqlSafe, Connection as _};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-use super::BUSY_TIMEOUT;
 use super::error::{failed, is_locked};
 use super::logged::{NotCommitted, TaskLog};
 use super::operation::{Asked, Job, LedgerOperation};
+use super::{BUSY_TIMEOUT, execute};
 use crate::place::Place;
 use cloakroom_core::lock::lock;
 use cloakroom_core::text::chain;
@@ -250,11 +250,4 @@ async fn save(connection: &mut SqliteConnection) {
     if let Err(error) = execute(connection, "PRAGMA wal_checkpoint(TRUNCATE)").await {
         tracing::error!(error = %chain(&error), "the ledger's write-ahead log could not be saved");
     }
-}
-
-pub(super) async fn execute(
-    connection: &mut SqliteConnection,
-    statement: &'static str,
-) -> Result<(), sqlx::Error> {
-    sqlx::query(statement).execute(connection).await.map(drop)
 }

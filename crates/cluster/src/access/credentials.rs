@@ -7,7 +7,7 @@ use crate::files::{self, Content, Files};
 use crate::identity::{self, ClientCertificate, ClientIdentity};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cloakroom_core::secret_text::SecretText;
+use cloakroom_core::text::SecretText;
 
 /// A value, with the setting that gives it as messages name it: `--kubeconfig`.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::iter;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use cloakroom_core::host::Host;
+use cloakroom_core::client::Host;
 use cloakroom_core::lock::lock;
 use cloakroom_core::waiting::WaitingRoom;
 use tokio::sync::oneshot;

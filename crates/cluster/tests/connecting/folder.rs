@@ -6,7 +6,7 @@ use std::time::Duration;
 use cloakroom_cluster::{
     Access, ApiFailure, ApiServer, ContentSource, Credentials, Given, PropertiesAccess, Timeouts,
 };
-use cloakroom_core::secret_text::SecretText;
+use cloakroom_core::text::SecretText;
 use cloakroom_testing::scripted::{Answer, Scripted};
 use cloakroom_testing::tls::{self, Pem};
 use cloakroom_testing::workspace::Workspace;

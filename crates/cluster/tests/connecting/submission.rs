@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use cloakroom_cluster::{
     Access, ApiServer, Basic, ContentSource, Credentials, Given, Impersonation, Proxies, SubmissionAccess,
 };
-use cloakroom_core::secret_text::SecretText;
+use cloakroom_core::text::SecretText;
 use cloakroom_testing::scripted::{Request, Scripted};
 use cloakroom_testing::tls::server_config;
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::owner::{OwnerError, shown};
+use super::owner_error::{OwnerError, shown};
 use super::syntax::is_dns_subdomain;
 use crate::suggestions::nearest;
 

@@ -29,7 +29,7 @@ use super::error::OfKnownToken;
 use super::head_timer::{Answering, HeadTimer, Receiving};
 use super::in_flight::{AnswerBody, FlushedStream};
 use super::linger::{Lingering, Remains};
-use super::listen::Connections;
+use super::pace::PaceLimits;
 use super::phase::{Phase, Phases};
 use super::refusals::Refusals;
 use super::slots::Slot;
@@ -52,6 +52,27 @@ const UNSENT_BYTES: u32 = 512 << 10;
 
 /// How long an answer that is being written may still take when the server stops.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
+
+/// The limits for connections.
+#[derive(Debug, Clone, Copy)]
+pub struct Connections {
+    /// The most connections at once on each listener.
+    pub max: usize,
+    /// The most connections at once on a listener that has only operational routes.
+    pub max_operations: usize,
+    /// The most connections on each listener that were accepted and wait for a place.
+    pub max_waiting: usize,
+    /// The longest time for a TLS handshake, and for the head of a request.
+    pub header_timeout: Duration,
+    /// How long a connection may be idle between two requests.
+    pub keep_alive: Duration,
+    /// How long some connections still read after a refusal that did not reach a client which sends on.
+    pub linger: Duration,
+    /// How slow bodies may be.
+    pub pace: PaceLimits,
+    /// How long transfers in flight may go on after the server was asked to stop.
+    pub shutdown_deadline: Duration,
+}
 
 /// Tells connections to end before their clients end them.
 #[derive(Clone, Default)]

@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::slots::Visitor;
-use cloakroom_core::host::Host;
+use cloakroom_core::client::Host;
 use cloakroom_core::lock::lock;
 
 /// How long every refused body is read, in time and bytes.

@@ -9,9 +9,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::connection::{ClientConnection, Ends};
+use super::connection::{ClientConnection, Connections, Ends};
 use super::linger::{Lingering, Remains};
-use super::pace::PaceLimits;
 use super::phase::Phases;
 use super::refusals::Refusals;
 use super::router::{Entrance, Serves};
@@ -19,7 +18,7 @@ use super::slots::{Slot, Slots, Visitor};
 use super::state::{AppState, Settings};
 use super::tls::ServerTls;
 use crate::shutdown::Shutdown;
-use cloakroom_core::host::Host;
+use cloakroom_core::client::Host;
 use cloakroom_core::metrics::{Limited, Metrics};
 use cloakroom_core::waiting::WaitingRoom;
 use cloakroom_storage::turns::Turns;
@@ -46,27 +45,6 @@ pub struct Listener {
     pub tls: Option<ServerTls>,
     /// Which routes the socket has.
     pub serves: Serves,
-}
-
-/// The limits for connections.
-#[derive(Debug, Clone, Copy)]
-pub struct Connections {
-    /// The most connections at once on each listener.
-    pub max: usize,
-    /// The most connections at once on a listener that has only operational routes.
-    pub max_operations: usize,
-    /// The most connections on each listener that were accepted and wait for a place.
-    pub max_waiting: usize,
-    /// The longest time for a TLS handshake, and for the head of a request.
-    pub header_timeout: Duration,
-    /// How long a connection may be idle between two requests.
-    pub keep_alive: Duration,
-    /// How long some connections still read after a refusal that did not reach a client which sends on.
-    pub linger: Duration,
-    /// How slow bodies may be.
-    pub pace: PaceLimits,
-    /// How long transfers in flight may go on after the server was asked to stop.
-    pub shutdown_deadline: Duration,
 }
 
 /// The server as clients see it. From [`Edge::open`] to [`Edge::close`] every request gets an answer.

@@ -5,7 +5,6 @@ mod admin;
 mod conditional;
 mod contract;
 mod described;
-mod front_page;
 pub(super) mod health;
 pub(super) mod metrics;
 mod range;
@@ -41,7 +40,7 @@ const LONGEST_SHOWN: usize = 40;
 
 fn documented() -> OpenApiRouter<AppState> {
     OpenApiRouter::with_openapi(Contract::openapi())
-        .routes(routes!(front_page::get))
+        .routes(routes!(front_page))
         .merge(v1::routes())
         .merge(v0::routes())
 }
@@ -62,4 +61,23 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
     let mut document = documented().merge(admin::routes()).into_openapi();
     contract::complete(&mut document);
     document
+}
+
+/// The page that a browser shows at the bare address of the server. It says no more than the server tells any client at
+/// `/api/v1`.
+const FRONT_PAGE: &str = concat!(
+    "cloakroom ",
+    env!("CARGO_PKG_VERSION"),
+    ": files for pods on Kubernetes are staged here, and fetched with a ticket.\n",
+    "The API is at /api/v1, and its OpenAPI document at /api/openapi.json.\n",
+    "To fetch a file: cloakroom fetch --ticket ticket.json --to FOLDER\n",
+);
+
+/// Get three lines for people who open the server's address in a browser.
+#[utoipa::path(
+    get, path = "/", operation_id = "getFrontPage", tag = "operations",
+    responses((status = 200, description = "what this is, and where the API is", body = String, content_type = "text/plain"))
+)]
+async fn front_page() -> &'static str {
+    FRONT_PAGE
 }

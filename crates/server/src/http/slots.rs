@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::in_flight::Activity;
-use cloakroom_core::host::Host;
+use cloakroom_core::client::Host;
 use cloakroom_core::lock::lock;
 use cloakroom_core::metrics::{Occupancy, Occupant};
 

@@ -1,12 +1,14 @@
-//! Keys of the application: what runs, its name, and its dependencies.
+//! Keys of the application: what runs, its name, its dependencies, and waiting for its end.
+
+use std::time::Duration;
 
 use super::keys;
-use super::kind::{boolean, count, count_or_none, list, memory, namespace, text};
+use super::kind::{boolean, count, count_or_none, interval, list, memory, namespace, text};
 
 /// The lists of files, in the order in which Spark handles them.
 pub const DEPENDENCY_LISTS: [&str; 4] = [JARS.name(), FILES.name(), ARCHIVES.name(), PY_FILES.name()];
 
-keys! { "The application":
+keys! { TABLE = "The application":
     /// the API server: `k8s://https://HOST:PORT`
     MASTER: String = text("spark.master").or("that of the kubeconfig's context");
     /// must be `cluster`
@@ -57,4 +59,18 @@ keys! { "The application":
     IVY_SETTINGS: String = text("spark.jars.ivySettings").file();
     /// version of Python; must be 3
     PYTHON_VERSION: String = text("spark.kubernetes.pyspark.pythonVersion").until("4.0");
+}
+
+keys! { WAITING = "Waiting":
+    /// whether to wait for the application's end
+    WAIT_APP_COMPLETION: bool =
+        boolean("spark.kubernetes.submission.waitAppCompletion").or("true").substituted();
+    /// how often the state of the application is printed
+    REPORT_INTERVAL: Duration = interval("spark.kubernetes.report.interval").or("1s").substituted();
+    /// how often the executor pods are listed
+    EXECUTOR_POLLING_INTERVAL: Duration =
+        interval("spark.kubernetes.executor.apiPollingInterval").or("30s").substituted();
+    /// how long an executor may be missing before it counts as lost
+    MISSING_POD_DETECT_DELTA: Duration =
+        interval("spark.kubernetes.executor.missingPodDetectDelta").or("30s").substituted();
 }

@@ -10,7 +10,7 @@ pub const OF_SUBMISSION_CREDENTIALS: &str = "spark.kubernetes.authenticate.submi
 /// The prefix of the driver's credentials.
 pub const OF_DRIVER_CREDENTIALS: &str = "spark.kubernetes.authenticate.driver.";
 
-keys! { "Credentials, Hadoop and Kerberos":
+keys! { TABLE = "Credentials, Hadoop and Kerberos":
     /// bearer token of the submitter, in clear
     SUBMISSION_TOKEN: String = text("spark.kubernetes.authenticate.submission.oauthToken");
     /// file of the bearer token

@@ -1,12 +1,12 @@
-//! Keys of the driver's pod.
+//! Keys of the driver's pod, of its ports and service, and those that are always set for the driver.
 
 use super::keys;
 use super::kind::{
     boolean, bytes, count, count_or_none, cpus, factor, factor_or_none, heap, image, list, mebibytes, one_of,
-    pod_name, text, word,
+    pod_name, port, port_with_blanks, text, word,
 };
 
-keys! { "The driver's pod":
+keys! { TABLE = "The driver's pod":
     /// image of driver and executors
     CONTAINER_IMAGE: String = image("spark.kubernetes.container.image").substituted();
     /// image of the driver; wins over the image of both
@@ -109,4 +109,56 @@ keys! { "The driver's pod":
     EXECUTOR_REQUEST_CORES: String = text("spark.kubernetes.executor.request.cores").substituted();
     /// CPU limit of an executor, likewise
     EXECUTOR_LIMIT_CORES: String = text("spark.kubernetes.executor.limit.cores").substituted();
+}
+
+keys! { NETWORK = "Ports and service":
+    /// port of the driver
+    DRIVER_PORT: u16 = port("spark.driver.port").or("7078");
+    /// port of the driver's block manager
+    DRIVER_BLOCK_MANAGER_PORT: u16 = port("spark.driver.blockManager.port").or("7079");
+    /// port of block managers; acts on the pod, not on the service
+    BLOCK_MANAGER_PORT: u16 = port("spark.blockManager.port").or("7079");
+    /// port of Spark's web UI
+    UI_PORT: u16 = port_with_blanks("spark.ui.port").or("4040").substituted();
+    /// port of Spark Connect
+    CONNECT_PORT: u16 = port("spark.connect.grpc.binding.port").or("15002").since("4.0");
+    /// labels of the service
+    SERVICE_LABELS: String = text("spark.kubernetes.driver.service.label.KEY");
+    /// annotations of the service
+    SERVICE_ANNOTATIONS: String = text("spark.kubernetes.driver.service.annotation.KEY");
+    /// IP family policy of the service
+    IP_FAMILY_POLICY: &'static str = word(
+        "spark.kubernetes.driver.service.ipFamilyPolicy",
+        "`SingleStack`, `PreferDualStack`, `RequireDualStack`",
+        |text, _| one_of(text, &["SingleStack", "PreferDualStack", "RequireDualStack"]),
+    ).or("SingleStack").substituted();
+    /// IP families of the service
+    IP_FAMILIES: &'static str = word(
+        "spark.kubernetes.driver.service.ipFamilies",
+        "`IPv4`, `IPv6`, `IPv4,IPv6`, `IPv6,IPv4`",
+        |text, _| {
+            let known = ["IPv4", "IPv6", "IPv4,IPv6", "IPv6,IPv4"].into_iter().find(|families| *families == text);
+            known.ok_or_else(|| "it must be one of `IPv4`, `IPv6`, `IPv4,IPv6`, `IPv6,IPv4`".to_owned())
+        },
+    ).or("IPv4").substituted();
+    /// whether DNS has the driver's address before the driver is ready
+    PUBLISH_NOT_READY: bool =
+        boolean("spark.kubernetes.driver.service.publishNotReadyAddresses").or("false").since("4.3").substituted();
+    /// refused: the driver binds to the address of its pod
+    BIND_ADDRESS: String = text("spark.driver.bindAddress");
+}
+
+keys! { ALWAYS_SET = "Always set for the driver":
+    /// `spark-` and 32 hexadecimal digits
+    APP_ID: String = text("spark.app.id");
+    /// when the application was submitted, in milliseconds since 1970
+    SUBMIT_TIME: String = text("spark.app.submitTime");
+    /// name of the driver's service
+    DRIVER_HOST: String = text("spark.driver.host");
+    /// `true`
+    SUBMIT_IN_DRIVER: bool = boolean("spark.kubernetes.submitInDriver");
+    /// `java`, `python` or `r`
+    RESOURCE_TYPE: String = text("spark.kubernetes.resource.type");
+    /// config map with Hadoop's configuration, for the executors
+    EXECUTOR_HADOOP_CONFIG_MAP: String = text("spark.kubernetes.executor.hadoopConfigMapName");
 }

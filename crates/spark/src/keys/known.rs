@@ -46,7 +46,7 @@ mod tests {
     #[test]
     fn the_registry_says_what_spark_declares() {
         // Keys that are always set for the driver have no default, whatever Spark declares.
-        let always_set = keys::always_set::TABLE.entries;
+        let always_set = keys::driver::ALWAYS_SET.entries;
         let is_setting = |entry: &&Entry| !entry.is_family() && !always_set.contains(entry);
         for entry in entries().filter(is_setting) {
             let Some(Ok(declared)) = default_of_spark(entry.name) else { continue };

@@ -8,7 +8,7 @@ use super::kind::{boolean, one_of, seconds, text, word};
 /// The prefix of these keys.
 pub const CLOAKROOM_PREFIX: &str = "spark.kubernetes.cloakroom.";
 
-keys! { "Keys of cloakroom":
+keys! { TABLE = "Keys of cloakroom":
     /// the Spark version whose objects are created, from 3.5.0 on
     CLOAKROOM_SPARK_VERSION: String = text("spark.kubernetes.cloakroom.sparkVersion").or("the newest known");
     /// `application`: the exit code is the application's; `spark`: it is 0 however the application ends

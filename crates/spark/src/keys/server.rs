@@ -1,11 +1,14 @@
-//! Keys of the properties file of kubespark's staging server. The keys about staging are in another file.
+//! Keys of kubespark's properties files: that of its staging server, and that which its submission client writes for an
+//! init-container. The keys about staging are in another file.
 
 use std::time::Duration;
 
-use super::keys;
-use super::kind::{boolean, milliseconds, port_with_blanks, text};
+use super::kind::{boolean, list, milliseconds, port_with_blanks, text};
+use super::{
+    SERVER_URI, TLS_CLIENT_CERT_PEM, TLS_TRUST_STORE, TLS_TRUST_STORE_PASSWORD, TLS_TRUST_STORE_TYPE, keys,
+};
 
-keys! { "Of a staging server's properties file":
+keys! { TABLE = "Of a staging server's properties file":
     /// port of the staging server
     SERVER_PORT: u16 = port_with_blanks("spark.kubernetes.resourceStagingServer.port").or("10000");
     /// how long a resource may stay unused
@@ -64,4 +67,30 @@ pub const SERVER_ONLY: [&str; 12] = [
     TLS_KEY_STORE_PASSWORD_FILE.name(),
     TLS_KEY_PASSWORD.name(),
     TLS_KEY_PASSWORD_FILE.name(),
+];
+
+keys! { INIT_CONTAINER = "Of an init-container's properties file":
+    /// id of the staged jars
+    INIT_JARS_RESOURCE_ID: String = text("spark.kubernetes.initcontainer.downloadJarsResourceIdentifier");
+    /// file that has the secret of the staged jars
+    INIT_JARS_SECRET_FILE: String = text("spark.kubernetes.initcontainer.downloadJarsSecretLocation");
+    /// id of the staged files
+    INIT_FILES_RESOURCE_ID: String = text("spark.kubernetes.initcontainer.downloadFilesResourceIdentifier");
+    /// file that has the secret of the staged files
+    INIT_FILES_SECRET_FILE: String = text("spark.kubernetes.initcontainer.downloadFilesSecretLocation");
+    /// URLs of jars to download
+    INIT_REMOTE_JARS: String = list("spark.kubernetes.initcontainer.remoteJars");
+    /// URLs of files to download
+    INIT_REMOTE_FILES: String = list("spark.kubernetes.initcontainer.remoteFiles");
+}
+
+/// The keys that only an init-container's properties file has. An entry with a dot at its end is a prefix.
+pub const INIT_CONTAINER_ONLY: [&str; 7] = [
+    SERVER_URI.name(),
+    "spark.kubernetes.initcontainer.",
+    "spark.kubernetes.mountdependencies.",
+    TLS_CLIENT_CERT_PEM.name(),
+    TLS_TRUST_STORE.name(),
+    TLS_TRUST_STORE_TYPE.name(),
+    TLS_TRUST_STORE_PASSWORD.name(),
 ];

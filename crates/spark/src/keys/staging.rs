@@ -3,7 +3,7 @@
 use super::keys;
 use super::kind::{boolean, image, minutes, text};
 
-keys! { "Staging":
+keys! { TABLE = "Staging":
     /// address of the staging server for this machine, else the variable `CLOAKROOM_SERVER`; in an init-container's
     /// properties file, its address for the pod
     SERVER_URI: String = text("spark.kubernetes.resourceStagingServer.uri");

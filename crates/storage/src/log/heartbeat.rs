@@ -7,25 +7,9 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{LogError, LogStore, Object, Position, WriterStamp, WriterState};
+use super::{LogError, LogStore, Object, Position, WriterEnd, WriterStamp, WriterState};
 use cloakroom_core::lock::lock;
 use cloakroom_core::text::chain;
-
-/// Why a server writes no more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum WriterEnd {
-    /// Another server has claimed a later epoch.
-    #[error(
-        "another server has taken over this prefix, so this one acknowledges and deletes nothing more: only one may run at a time"
-    )]
-    Superseded,
-    /// The ledger could not take over what the log has.
-    #[error(
-        "a change is in the log in the bucket, and could not be written to the ledger in the data directory: the next start \
-         makes that ledger anew"
-    )]
-    NotCommitted,
-}
 
 /// A server that has claimed an epoch.
 pub struct Heartbeat {

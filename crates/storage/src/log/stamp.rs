@@ -44,6 +44,22 @@ pub enum WriterState {
     Stopped,
 }
 
+/// Why a server writes no more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum WriterEnd {
+    /// Another server has claimed a later epoch.
+    #[error(
+        "another server has taken over this prefix, so this one acknowledges and deletes nothing more: only one may run at a time"
+    )]
+    Superseded,
+    /// The ledger could not take over what the log has.
+    #[error(
+        "a change is in the log in the bucket, and could not be written to the ledger in the data directory: the next start \
+         makes that ledger anew"
+    )]
+    NotCommitted,
+}
+
 /// The stamp cannot be used, so it is not replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ForeignStamp {

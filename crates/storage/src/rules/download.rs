@@ -6,8 +6,7 @@ use bytes::Bytes;
 use futures_util::Stream;
 use jiff::{SignedDuration, Timestamp};
 
-use super::cut::{OpenBlob, Pieces};
-use super::transfers::{Decision, Gate, Transfer};
+use super::transfers::{Decision, Gate, OpenBlob, Pieces, Transfer};
 use super::{AccessError, Parts, Staging};
 use crate::ledger::LedgerError;
 use crate::store::{BlobStream, StoreError};

@@ -8,9 +8,7 @@ mod tests;
 
 use std::sync::{Arc, Mutex};
 
-use super::upload::Late;
 use super::{Limits, Parts, UploadError};
-use crate::ledger::PendingResource;
 use crate::ready::{ReadyResources, Taken};
 use crate::store::{Space, StoreError};
 use cloakroom_core::lock::lock;
@@ -139,23 +137,6 @@ impl Capacity {
 }
 
 impl Parts {
-    /// Takes a place at this server, and adds a row with its charges.
-    pub(super) async fn begin_row(
-        &self,
-        beginning: &Beginning,
-        pending: &PendingResource,
-    ) -> Result<Reservation, UploadError> {
-        let free = self.free_on_disk().await?;
-        let reservation = self.capacity.begin(beginning.clone(), free)?;
-        lock(&self.own_uploads).insert(beginning.id);
-        if let Err(error) = self.ledger.begin(pending.clone()).await {
-            // The row may have been written although the ledger returned an error.
-            self.abandon(beginning.id, Late::Never).await;
-            return Err(error.into());
-        }
-        Ok(reservation)
-    }
-
     /// Promises `step` bytes more. If that is too much, promises only `at_least`, the bytes that have arrived.
     pub(super) async fn grow(
         &self,
@@ -175,7 +156,7 @@ impl Parts {
         Ok(reservation.pass_to(holder, self.free_on_disk().await?)?)
     }
 
-    async fn free_on_disk(&self) -> Result<Option<u64>, StoreError> {
+    pub(super) async fn free_on_disk(&self) -> Result<Option<u64>, StoreError> {
         Ok(self.storage.space().await?.map(|space| space.free))
     }
 }

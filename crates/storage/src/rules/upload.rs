@@ -309,6 +309,23 @@ impl Parts {
         }
     }
 
+    /// Takes a place at this server, and adds a row with its charges.
+    async fn begin_row(
+        &self,
+        beginning: &Beginning,
+        pending: &PendingResource,
+    ) -> Result<Reservation, UploadError> {
+        let free = self.free_on_disk().await?;
+        let reservation = self.capacity.begin(beginning.clone(), free)?;
+        lock(&self.own_uploads).insert(beginning.id);
+        if let Err(error) = self.ledger.begin(pending.clone()).await {
+            // The row may have been written although the ledger returned an error.
+            self.abandon(beginning.id, Late::Never).await;
+            return Err(error.into());
+        }
+        Ok(reservation)
+    }
+
     async fn begin_blob(
         &self,
         key: BlobKey,

@@ -8,8 +8,8 @@ use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 
 use super::outcome::{disruption, ended, failed_init_containers, has_ended, reason_and_message};
 use super::trouble::{self, ToldTroubles, Trouble};
+use crate::events::Level;
 use crate::exit_code::{ContainerRole, in_words};
-use crate::log::Level;
 use crate::pod_state::{containers, phase};
 
 /// The label with an executor's number.

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use super::download_folders;
 use super::error::PlanError;
 use super::facts::Kind;
-use super::machine::Machine;
+use super::submitter::Machine;
 use crate::file_copy::FileCopy;
 use crate::randomness::Randomness;
 use cloakroom_core::text::chain;

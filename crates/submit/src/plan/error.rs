@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 use super::facts::Uncollected;
-use super::no_way::no_way;
 use cloakroom_core::resource::OwnerError;
 use cloakroom_reach::{NamedBy, and_advice};
 use cloakroom_spark::SettingError;
 use cloakroom_spark::hadoop_user::NoUser;
+use cloakroom_spark::keys::{CLOAKROOM_SERVER_NAMESPACE, SERVER_URI, UPLOAD_PATH};
 use cloakroom_transfer::client::{Failure, GivenUp};
 
 /// What is wrong with a request. Nothing was sent.
@@ -128,4 +128,13 @@ fn no_service(server: &str, given_up: &GivenUp, no_way: Option<&PlanError>) -> S
         ),
         _ => format!("{server} cannot be reached: {given_up}"),
     }
+}
+
+/// The advice for a file that has no way into the pod.
+pub(super) fn no_way(why: &str) -> String {
+    format!(
+        "is on this machine, where no pod can reach it{why}: deploy a staging server (docs/deploy.md) and set \
+         `{CLOAKROOM_SERVER_NAMESPACE}` to its namespace or `{SERVER_URI}` to its address, put the file into the image and \
+         write local:///…, give an http(s) URL, or set `{UPLOAD_PATH}` to a folder that pods see as well"
+    )
 }

@@ -23,9 +23,9 @@ use jiff::Timestamp;
 use super::dependencies::Dependencies;
 use super::error::PlanError;
 use super::init_container::InitContainer;
-use super::machine::Machine;
 use super::names::Names;
 use super::spec::DriverSpec;
+use super::submitter::Machine;
 use cloakroom_spark::version::SparkVersion;
 use cloakroom_spark::{SettingError, SparkConf, SubmitArguments, keys, split_list};
 

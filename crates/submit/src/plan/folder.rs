@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::facts::{Facts, Unread};
-use super::machine::Machine;
+use super::submitter::Machine;
 use cloakroom_spark::uri::UriError;
 use cloakroom_spark::version::SparkVersion;
 use cloakroom_spark::{DependencyUri, SettingError, SparkConf};

@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 use super::dependencies::Dependencies;
 use super::download_folders::folders;
 use super::error::PlanError;
-use super::machine::Machine;
 use super::names::{APP_ID_LABEL, Names};
 use super::request::{Answer, Asking, Question};
+use super::submitter::Machine;
 use cloakroom_spark::{SettingError, SparkConf, keys};
 
 pub(super) use executors::{TEMPLATE as EXECUTOR_TEMPLATE, template as executor_template};

@@ -1,7 +1,7 @@
 //! Checks of settings that have no effect here. spark-submit refuses wrong values of them, and so does this.
 
 use super::folder;
-use super::machine::Machine;
+use super::submitter::Machine;
 use cloakroom_spark::keys::{EXCLUDED_PACKAGES, IVY_SETTINGS, PACKAGES, PYTHON_VERSION};
 use cloakroom_spark::version::SparkVersion;
 use cloakroom_spark::{DependencyUri, MainResource, SettingError, SparkConf};

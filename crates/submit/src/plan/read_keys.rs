@@ -4,12 +4,10 @@ use std::path::PathBuf;
 
 use super::dependencies::{Dependencies, FOUND_IN_JARS};
 use super::features::{credentials, executor_template, kerberos, volcano};
-use super::file_key::{FileKey, How};
 use super::init_container::StagingServer;
-use super::machine::Machine;
-use super::needs::{Needs, is_pattern};
+use super::needs::{FileKey, How, Needs, is_pattern};
 use super::source;
-use super::submitter::Submitter;
+use super::submitter::{Machine, Submitter};
 use cloakroom_spark::{DependencyUri, MainResource, SparkConf, keys, split_list};
 
 const API_SERVER: How = How::Elsewhere("the client of the API server");

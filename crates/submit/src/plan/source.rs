@@ -6,9 +6,8 @@ use percent_encoding::percent_decode_str;
 
 use super::error::PlanError;
 use super::folder;
-use super::machine::Machine;
 use super::needs::Needs;
-use super::submitter::Submitter;
+use super::submitter::{Machine, Submitter};
 use cloakroom_spark::uri::has_scheme;
 use cloakroom_spark::{DependencyUri, FileUri, RemoteUri, SparkConf};
 

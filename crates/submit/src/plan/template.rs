@@ -17,8 +17,8 @@ use serde_json::{Map, Value};
 
 use self::document::{Kind, Node};
 use super::error::PlanError;
-use super::machine::Machine;
 use super::source;
+use super::submitter::Machine;
 use cloakroom_spark::version::SparkVersion;
 use cloakroom_spark::{SparkConf, keys};
 
@@ -103,7 +103,7 @@ pub(super) fn parse_object<T: DeserializeOwned>(
     version: SparkVersion,
     (kind, api): (&str, &str),
 ) -> Result<Map<String, Value>, String> {
-    let document = Node::parse(text)?;
+    let document = parse_document(text)?;
     let Kind::Map(_) = document.kind else { return Err(format!("it must be one {kind} in YAML or JSON")) };
     let given = [("kind", kind), ("apiVersion", api)]
         .map(|(field, default)| document.text(field).unwrap_or_else(|| default.to_owned()));
@@ -118,4 +118,23 @@ pub(super) fn parse_object<T: DeserializeOwned>(
         Some(Value::Object(object)) => Ok(object),
         _ => Ok(Map::new()),
     }
+}
+
+/// Reads a text that has exactly one document.
+fn parse_document(text: &str) -> Result<Node, String> {
+    let read = if json::is_json(text) { json::parse(text) } else { yaml::parse(text) };
+    read.map_err(|problem| match line_of_placeholder(text) {
+        Some((line, sign)) => format!(
+            "line {line} has `{sign}`, so it looks like a template of Helm or Jinja that was not rendered; render it \
+             first ({problem})"
+        ),
+        None => problem,
+    })
+}
+
+/// The first line with the beginning of a placeholder that is not Spark's own, and that beginning.
+fn line_of_placeholder(text: &str) -> Option<(usize, &'static str)> {
+    let text = text.replace("{{APP_ID}}", "").replace("{{EXECUTOR_ID}}", "");
+    let signs = |line: &str| ["{{", "{%"].into_iter().find(|sign| line.contains(sign));
+    text.lines().enumerate().find_map(|(index, line)| Some((index + 1, signs(line)?)))
 }

@@ -7,8 +7,6 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER};
 use reqwest::{Response, StatusCode, Url};
 use tokio::time::timeout;
 
-use super::failure::Failure;
-use super::http::HttpClient;
 use cloakroom_core::protocol::WireName;
 use cloakroom_core::protocol::problem::{self, Code, Problem};
 use cloakroom_core::text;
@@ -17,7 +15,7 @@ use cloakroom_outbound::proxies::Proxy;
 /// How much of a short body is read.
 const MAX_BODY_BYTES: usize = 64 * 1024;
 /// How long the client waits for a short body.
-const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// How much of a text from outside is shown.
 const MAX_SHOWN_CHARS: usize = 500;
 
@@ -95,7 +93,8 @@ async fn bounded_body(mut response: Response) -> Vec<u8> {
     body
 }
 
-async fn read_into(body: &mut Vec<u8>, response: &mut Response) -> reqwest::Result<()> {
+/// Reads the body, up to the limit of size.
+pub(super) async fn read_into(body: &mut Vec<u8>, response: &mut Response) -> reqwest::Result<()> {
     while body.len() < MAX_BODY_BYTES
         && let Some(chunk) = response.chunk().await?
     {
@@ -103,17 +102,6 @@ async fn read_into(body: &mut Vec<u8>, response: &mut Response) -> reqwest::Resu
         body.extend_from_slice(&chunk[..chunk.len().min(room)]);
     }
     Ok(())
-}
-
-impl HttpClient {
-    /// Reads the body of an answer that counts only if it is whole.
-    pub(super) async fn whole_body(&self, mut response: Response) -> Result<Vec<u8>, Failure> {
-        let mut body = Vec::new();
-        match timeout(BODY_TIMEOUT, read_into(&mut body, &mut response)).await {
-            Ok(read) => read.map(|()| body).map_err(|error| self.failure(&error)),
-            Err(_) => Err(Failure::Stalled { after: BODY_TIMEOUT }),
-        }
-    }
 }
 
 /// Whether the content type begins with `expected`.

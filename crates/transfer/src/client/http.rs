@@ -8,9 +8,10 @@ use std::time::Duration;
 use reqwest::redirect::{Attempt, Policy};
 use reqwest::{Client, ClientBuilder, RequestBuilder, Response};
 use rustls::ClientConfig;
+use tokio::time::timeout;
 
 use super::address::shown;
-use super::answer::Answer;
+use super::answer::{Answer, BODY_TIMEOUT, read_into};
 use super::failure::{Failure, classify};
 use super::way::{self, Way};
 use cloakroom_outbound::certificates::{TrustError, TrustedCertificates, client_config};
@@ -148,6 +149,15 @@ impl HttpClient {
         let in_clear = (url.scheme() == "http").then(|| proxy_to(&self.proxies, url));
         let proxy = in_clear.and_then(|proxy| proxy.ok().flatten()).filter(|proxy| proxy.speaks_http());
         Failure::Answered(Answer::read(response, secrets, proxy).await)
+    }
+
+    /// Reads the body of an answer that counts only if it is whole.
+    pub(super) async fn whole_body(&self, mut response: Response) -> Result<Vec<u8>, Failure> {
+        let mut body = Vec::new();
+        match timeout(BODY_TIMEOUT, read_into(&mut body, &mut response)).await {
+            Ok(read) => read.map(|()| body).map_err(|error| self.failure(&error)),
+            Err(_) => Err(Failure::Stalled { after: BODY_TIMEOUT }),
+        }
     }
 
     /// Whether the staging server has answered so far. An error counts, too.

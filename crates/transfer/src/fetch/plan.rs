@@ -5,12 +5,11 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use super::remote::RemoteFile;
 use super::ticket::{Promise, ReadTicket};
 use crate::bundle::RESERVED_PREFIX;
-use crate::client::{AddressError, SecretFileError, ServerAddress, read_secret};
+use crate::client::{AddressError, SecretFileError, ServerAddress, Url, read_secret, shown};
 use cloakroom_core::protocol::digest;
-use cloakroom_core::resource::{InvalidResourceId, ResourceId, ResourceSecret};
+use cloakroom_core::resource::{FileName, InvalidResourceId, ResourceId, ResourceSecret};
 use cloakroom_kubespark::{InitContainerProperties, TicketFile};
 use cloakroom_spark::{RemoteUri, keys};
 
@@ -244,6 +243,37 @@ impl std::fmt::Debug for Source {
     }
 }
 
+/// A file on the web, and its name in the target folder.
+#[derive(Clone)]
+pub(super) struct RemoteFile {
+    pub url: Url,
+    pub name: String,
+}
+
+impl RemoteFile {
+    /// Takes the last segment of the path as the name, percent-decoded. Refuses names that begin with the prefix of
+    /// this room's own hidden files.
+    pub(super) fn new(uri: &RemoteUri) -> Result<Self, FetchPlanError> {
+        let unusable = |why: String| FetchPlanError::Remote { uri: uri.redacted(), why };
+        let mut url = Url::parse(uri.as_str()).map_err(|error| unusable(error.to_string()))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(unusable("its scheme is neither http nor https".to_owned()));
+        }
+        url.set_fragment(None);
+        let name = uri.file_name().map_err(|error| FetchPlanError::RemoteName(error.to_string()))?;
+        let is_hidden = name.starts_with(RESERVED_PREFIX);
+        if is_hidden || FileName::parse(&name).is_err() {
+            return Err(unusable("its last segment is not usable as a file name".to_owned()));
+        }
+        Ok(Self { url, name })
+    }
+
+    /// The address for messages, without the parts that can be secret.
+    pub(super) fn shown(&self) -> String {
+        shown(&self.url)
+    }
+}
+
 /// The names of a ticket's parts in the place that they come from, for messages.
 struct TicketNames {
     role: &'static str,
@@ -269,7 +299,7 @@ const STAGED_FILES: TicketNames = TicketNames {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cloakroom_spark::Properties;
+    use cloakroom_spark::{DependencyUri, Properties};
 
     fn plan(text: &str) -> Result<FetchPlan, FetchPlanError> {
         let properties = Properties::parse("spark-init.properties", text).unwrap();
@@ -378,5 +408,43 @@ mod tests {
         assert!(plan("http://h", "../x").unwrap_err().to_string().starts_with("--id is"));
         let shown = format!("{:?}", plan("http://h:10000", id).unwrap());
         assert!(shown.contains(id) && !shown.contains("hunter2"), "{shown}");
+    }
+
+    fn remote(text: &str) -> Result<RemoteFile, FetchPlanError> {
+        match DependencyUri::parse(text).unwrap() {
+            DependencyUri::Http(uri) => RemoteFile::new(&uri),
+            other => panic!("{other:?} is not remote"),
+        }
+    }
+
+    #[test]
+    fn the_name_is_the_last_segment_decoded_without_query() {
+        for (text, expected) in [
+            ("https://h/a/b.jar", "b.jar"),
+            ("https://h/a/my%20lib%2B1.jar?sig=s3cret#x", "my lib+1.jar"),
+            ("http://u:p@h:8080/b.jar", "b.jar"),
+        ] {
+            let file = remote(text).unwrap();
+            assert_eq!(file.name, expected);
+            assert!(!file.shown().contains("s3cret") && !file.shown().contains("u:p"), "{}", file.shown());
+        }
+    }
+
+    #[test]
+    fn hostile_names_are_refused_without_their_secrets() {
+        for text in [
+            "https://h/a/%2e%2e%2fpasswd?sig=s3cret",
+            "https://h/a/..%2f?sig=s3cret",
+            "https://h/a/%2e%2e?sig=s3cret",
+            "https://h/?sig=s3cret",
+            "https://h?sig=s3cret",
+            "https://h/a%00b?sig=s3cret",
+            "https://h/a%0ab?sig=s3cret",
+            "https://h/%ff?sig=s3cret",
+            "https://h/.cloakroom-x.json?sig=s3cret",
+        ] {
+            let refusal = remote(text).err().unwrap().to_string();
+            assert!(!refusal.contains("s3cret") && refusal.contains('h'), "{refusal}");
+        }
     }
 }

@@ -15,10 +15,8 @@ use super::install::{Prepared, clean, install, prepare};
 use super::lock::SourceLock;
 use super::observer::{FetchObserver, SourceReport};
 use super::plan::FetchPlan;
-use super::source::{Fetched, Tools, fetch};
-use crate::bundle::UnpackLimits;
-use crate::client::{HttpClient, RetryPolicy};
-use cloakroom_core::retry::Backoff;
+use super::source::{FetchOptions, Fetched, Tools, fetch};
+use crate::client::HttpClient;
 
 /// How many downloads run at once. The others of a long list wait.
 const SIDE_BY_SIDE: usize = 16;
@@ -28,27 +26,6 @@ const WIND_DOWN: Duration = Duration::from_secs(5);
 
 /// The interval between attempts to take the lock of another fetch.
 const LOCK_INTERVAL: Duration = Duration::from_millis(50);
-
-/// The longest `Retry-After` that a pod obeys for one attempt.
-const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(30);
-
-/// The limits of a fetch.
-#[derive(Debug, Clone, Copy)]
-pub struct FetchOptions {
-    /// The time for all sources together.
-    pub timeout: Duration,
-    /// The limits of each bundle or file.
-    pub limits: UnpackLimits,
-    /// The waits between attempts.
-    pub backoff: Backoff,
-}
-
-impl Default for FetchOptions {
-    fn default() -> Self {
-        let backoff = Backoff { longest_asked: LONGEST_RETRY_AFTER, ..RetryPolicy::default().backoff };
-        Self { timeout: Duration::from_mins(5), limits: UnpackLimits::default(), backoff }
-    }
-}
 
 /// Fetches all sources of `plan`. If one source fails, or `stop` is cancelled, the others are stopped and nothing stays
 /// behind. Returns one report for each source, in the plan's order.

@@ -1,5 +1,6 @@
 //! Fetches one source from its address into its hidden folder.
 
+use std::io::{self, Read};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,13 +11,38 @@ use tokio_util::task::TaskTracker;
 use super::error::SourceCause;
 use super::observer::FetchObserver;
 use super::plan::{Origin, Source};
-use super::remote;
 use super::resume::{Ended, download};
-use super::run::FetchOptions;
 use super::source_retries::SourceRetries;
 use super::stream::{PieceReader, bridge};
 use crate::bundle::{Folder, UnpackLimits, UnpackedFile, unpack};
-use crate::client::{DownloadAnswer, HttpClient};
+use crate::client::{DownloadAnswer, HttpClient, RetryPolicy};
+use crate::modes;
+use cloakroom_core::retry::Backoff;
+use cloakroom_core::size::format_size;
+
+/// All users may read the file of a remote source, because Spark's images run as user 185.
+const FILE_MODE: u32 = 0o644;
+
+/// The longest `Retry-After` that a pod obeys for one attempt.
+const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(30);
+
+/// The limits of a fetch.
+#[derive(Debug, Clone, Copy)]
+pub struct FetchOptions {
+    /// The time for all sources together.
+    pub timeout: Duration,
+    /// The limits of each bundle or file.
+    pub limits: UnpackLimits,
+    /// The waits between attempts.
+    pub backoff: Backoff,
+}
+
+impl Default for FetchOptions {
+    fn default() -> Self {
+        let backoff = Backoff { longest_asked: LONGEST_RETRY_AFTER, ..RetryPolicy::default().backoff };
+        Self { timeout: Duration::from_mins(5), limits: UnpackLimits::default(), backoff }
+    }
+}
 
 /// What all sources of a fetch share.
 pub(super) struct Tools<'a> {
@@ -98,7 +124,7 @@ fn extract(
         let folder = target.make_empty(&hidden).map_err(disk)?;
         let files = match remote_name {
             None => extract_bundle(&mut reader, &folder, &limits)?,
-            Some(name) => vec![remote::save(&mut reader, &folder, &name, limits.max_bytes)?],
+            Some(name) => vec![save(&mut reader, &folder, &name, limits.max_bytes)?],
         };
         Ok((folder, files))
     })
@@ -113,4 +139,40 @@ fn extract_bundle(
     // The digest also covers the bytes after the archive.
     reader.drain().map_err(|source| SourceCause::Disk { path: folder.path().to_owned(), source })?;
     Ok(files)
+}
+
+/// Writes the bytes of `input` to `folder`/`name`. Refuses more than `max_bytes`.
+fn save(
+    input: &mut impl Read,
+    folder: &Folder,
+    name: &str,
+    max_bytes: u64,
+) -> Result<UnpackedFile, SourceCause> {
+    let path = folder.path().join(name);
+    let disk = |source: io::Error| SourceCause::Disk { path: path.clone(), source };
+    let mut file = folder.create_file(name).map_err(disk)?;
+    let size_bytes = io::copy(&mut input.take(max_bytes.saturating_add(1)), &mut file).map_err(disk)?;
+    if size_bytes > max_bytes {
+        return Err(SourceCause::TooLarge { limit: format_size(max_bytes) });
+    }
+    modes::set(&file, FILE_MODE).map_err(disk)?;
+    Ok(UnpackedFile { name: name.to_owned(), size_bytes })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_readable_for_all_and_bounded() {
+        let outer = tempfile::tempdir().unwrap();
+        let folder = Folder::at(outer.path()).unwrap();
+        let file = save(&mut &b"12345"[..], &folder, "a", 5).unwrap();
+        assert_eq!(file.size_bytes, 5);
+        let mode = std::fs::metadata(outer.path().join("a")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o644);
+        assert!(matches!(save(&mut &b"12345"[..], &folder, "b", 4), Err(SourceCause::TooLarge { .. })));
+    }
 }

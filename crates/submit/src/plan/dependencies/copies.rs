@@ -7,7 +7,7 @@ use super::entries::{Entry, List, keeps_fragment};
 use super::{APPLICATION, FOUND_IN_JARS, UPLOAD_PATH};
 use crate::file_copy::FileCopy;
 use crate::plan::error::PlanError;
-use crate::plan::machine::Machine;
+use crate::plan::submitter::Machine;
 use crate::randomness::Randomness;
 use cloakroom_spark::{DependencyUri, SparkConf};
 

@@ -6,8 +6,8 @@ use super::APPLICATION;
 use super::file_names::folder_fault;
 use super::local_files::LocalEntry;
 use crate::plan::error::PlanError;
-use crate::plan::machine::Machine;
 use crate::plan::needs::is_pattern;
+use crate::plan::submitter::Machine;
 use cloakroom_spark::keys::{ARCHIVES, DEPENDENCY_LISTS};
 use cloakroom_spark::{DependencyUri, MainResource, RemoteUri, SparkConf, split_list};
 

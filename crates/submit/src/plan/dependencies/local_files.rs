@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use super::file_names::file_uri;
 use crate::plan::error::PlanError;
 use crate::plan::facts::{Facts, Kind};
-use crate::plan::machine::Machine;
 use crate::plan::needs::is_pattern;
+use crate::plan::submitter::Machine;
 use cloakroom_spark::{DependencyUri, FileUri};
 
 /// Advice for a URL that a comma has split, or that counts as a path because of a blank.

@@ -7,7 +7,7 @@ use super::entries::{Entry, List};
 use crate::plan::error::PlanError;
 use crate::plan::facts::{Facts, Kind};
 use crate::plan::folder;
-use crate::plan::machine::Machine;
+use crate::plan::submitter::Machine;
 use cloakroom_core::size::format_size;
 
 /// The mount path of the secret in the driver.

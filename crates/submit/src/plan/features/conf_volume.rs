@@ -6,17 +6,17 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{Context, Feature, Reader};
 use crate::plan::error::PlanError;
 use crate::plan::facts::Facts;
 use crate::plan::folder::{self, FolderFile};
-use crate::plan::machine::Machine;
-use crate::plan::properties::properties_file;
 use crate::plan::spec::DriverSpec;
+use crate::plan::submitter::Machine;
 use cloakroom_spark::keys::{self, CONFIG_MAP_MAX_SIZE};
-use cloakroom_spark::{SettingError, SparkConf};
+use cloakroom_spark::{SettingError, SparkConf, properties_text};
 
 const VARIABLE: &str = "SPARK_CONF_DIR";
 /// Spark's default of `spark.kubernetes.configMap.maxSize`. etcd takes objects of about this size.
@@ -136,6 +136,14 @@ fn fitting(file: &FolderFile, facts: &Facts, taken: u64, max_size: u64) -> Resul
     if taken + size < max_size { Ok((text, size)) } else { Err(too_large()) }
 }
 
+/// The text of the driver's properties file, as `java.util.Properties.store(Writer)` writes it, but sorted. Java's order is that of a hash table. This order is always the same.
+fn properties_file(config_map: &str, now: Timestamp, properties: &BTreeMap<String, String>) -> String {
+    let time = now.strftime("%a %b %d %H:%M:%S UTC %Y");
+    let head =
+        format!("#Java properties built from Kubernetes config map with name: {config_map}\n#{time}\n");
+    head + &properties_text(properties)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -199,5 +207,23 @@ mod tests {
                 .ends_with("a is left out: it does not fit; `spark.kubernetes.configMap.maxSize` is 11")
         );
         assert_eq!(read_folder(&files, "10").0.keys().collect::<Vec<_>>(), ["b"]);
+    }
+
+    #[test]
+    fn the_file_begins_with_two_lines_of_java_and_is_sorted() {
+        let properties = BTreeMap::from([
+            ("spark.master".to_owned(), "k8s://http://127.0.0.1:8902".to_owned()),
+            ("spark.app.name".to_owned(), " a b".to_owned()),
+            ("spark.x y".to_owned(), "#!=ü\t\n\r\u{c}\\".to_owned()),
+        ]);
+        let now = Timestamp::from_second(1_795_223_153).unwrap();
+        assert_eq!(
+            properties_file("spark-drv-1-conf-map", now, &properties),
+            "#Java properties built from Kubernetes config map with name: spark-drv-1-conf-map\n\
+             #Sat Nov 21 01:05:53 UTC 2026\n\
+             spark.app.name=\\ a b\n\
+             spark.master=k8s\\://http\\://127.0.0.1\\:8902\n\
+             spark.x\\ y=\\#\\!\\=ü\\t\\n\\r\\f\\\\\n"
+        );
     }
 }

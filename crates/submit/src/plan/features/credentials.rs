@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 
 use super::{Context, Feature, Reader};
 use crate::plan::error::PlanError;
-use crate::plan::file_key::{FileKey, How};
 use crate::plan::folder::read_file;
+use crate::plan::needs::{FileKey, How};
 use crate::plan::spec::DriverSpec;
 use cloakroom_spark::{SparkConf, keys};
 

@@ -5,13 +5,11 @@ use serde_json::{Value, json};
 
 use super::{Context, Feature, MOST_BYTES, Reader};
 use crate::plan::error::PlanError;
-use crate::plan::file_key::{FileKey, How};
 use crate::plan::folder::text_by;
-use crate::plan::init_container;
-use crate::plan::machine::Machine;
-use crate::plan::source;
+use crate::plan::needs::{FileKey, How};
 use crate::plan::spec::DriverSpec;
-use crate::plan::template;
+use crate::plan::submitter::Machine;
+use crate::plan::{init_container, source, template};
 use cloakroom_spark::SparkConf;
 use cloakroom_spark::keys::EXECUTOR_POD_TEMPLATE;
 use cloakroom_spark::version::SparkVersion;

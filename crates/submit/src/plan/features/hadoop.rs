@@ -9,9 +9,8 @@ use serde_json::{Value, json};
 use super::{Context, Feature, Reader};
 use crate::plan::error::PlanError;
 use crate::plan::folder::{regular_files as files_of, text_by, unreadable};
-use crate::plan::machine::Machine;
 use crate::plan::spec::DriverSpec;
-use crate::plan::submitter::Submitter;
+use crate::plan::submitter::{Machine, Submitter};
 use cloakroom_core::text::harmless;
 use cloakroom_spark::keys;
 

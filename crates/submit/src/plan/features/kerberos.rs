@@ -9,10 +9,10 @@ use serde_json::json;
 use super::hadoop::HadoopConf;
 use super::{Context, Feature, Reader};
 use crate::plan::error::PlanError;
-use crate::plan::file_key::{FileKey, How};
 use crate::plan::folder::{read_file, text_by};
-use crate::plan::machine::Machine;
+use crate::plan::needs::{FileKey, How};
 use crate::plan::spec::DriverSpec;
+use crate::plan::submitter::Machine;
 use cloakroom_spark::keys::{
     HADOOP, KEYTAB, KRB5_CONFIG_MAP, KRB5_FILE, PRINCIPAL, TOKEN_SECRET, TOKEN_SECRET_ITEM,
 };

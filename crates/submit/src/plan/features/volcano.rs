@@ -9,10 +9,9 @@ use serde_json::{Map, Value, json};
 
 use super::{Context, Feature, PACKAGE, Reader};
 use crate::plan::error::PlanError;
-use crate::plan::file_key::{FileKey, How};
-use crate::plan::source;
+use crate::plan::needs::{FileKey, How};
 use crate::plan::spec::{DriverSpec, merge};
-use crate::plan::template;
+use crate::plan::{source, template};
 use cloakroom_spark::{SparkConf, keys, split_list};
 
 /// The name of Spark's class.

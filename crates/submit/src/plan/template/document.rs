@@ -5,7 +5,6 @@ use std::cell::OnceCell;
 use serde_json::{Map, Value};
 
 use super::scalar::Scalar;
-use super::{json, yaml};
 
 /// One place of the document.
 #[derive(Debug)]
@@ -37,18 +36,6 @@ pub(super) enum Reading {
 }
 
 impl Node {
-    /// Reads a text that has exactly one document.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let read = if json::is_json(text) { json::parse(text) } else { yaml::parse(text) };
-        read.map_err(|problem| match line_of_placeholder(text) {
-            Some((line, sign)) => format!(
-                "line {line} has `{sign}`, so it looks like a template of Helm or Jinja that was not rendered; render it \
-                 first ({problem})"
-            ),
-            None => problem,
-        })
-    }
-
     /// The node below a key.
     pub fn field(&self, key: &str) -> Option<&Self> {
         match &self.kind {
@@ -89,11 +76,4 @@ impl Node {
         };
         Some(value)
     }
-}
-
-/// The first line with the beginning of a placeholder that is not Spark's own, and that beginning.
-fn line_of_placeholder(text: &str) -> Option<(usize, &'static str)> {
-    let text = text.replace("{{APP_ID}}", "").replace("{{EXECUTOR_ID}}", "");
-    let signs = |line: &str| ["{{", "{%"].into_iter().find(|sign| line.contains(sign));
-    text.lines().enumerate().find_map(|(index, line)| Some((index + 1, signs(line)?)))
 }

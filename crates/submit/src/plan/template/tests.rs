@@ -9,7 +9,7 @@ fn pod(text: &str) -> Result<Map<String, Value>, String> {
 }
 
 fn parse(text: &str) -> Result<Value, String> {
-    Ok(Node::parse(text)?.into_value().unwrap_or_default())
+    Ok(parse_document(text)?.into_value().unwrap_or_default())
 }
 
 fn split(text: &str, name: Option<&str>) -> Result<PodTemplate, (&'static str, String)> {
