@@ -7,6 +7,7 @@
 //! - [`follow`]: waits for the driver's end, and reports what happens until then
 //! - [`run`]: the use cases that join these rooms, for our own submissions and for external submitters
 //! - [`jobs`]: `--kill` and `--status`
+//! - [`pods`]: staged files in the pods of a Job, or in a Pod; nothing of Spark
 
 pub mod create;
 mod events;
@@ -20,6 +21,7 @@ mod leftovers;
 mod log;
 pub mod plan;
 mod pod_state;
+pub mod pods;
 mod randomness;
 pub mod run;
 pub mod stage;

@@ -26,7 +26,7 @@ const POD: &str =
     "{apiVersion: v1, kind: Pod, metadata: {generateName: run-}, spec: {containers: [{name: a}]}}";
 
 fn place() -> FilesPlace {
-    FilesPlace { mount: "/work".to_owned(), is_workdir: false, containers: Vec::new() }
+    FilesPlace { mount: "/job".to_owned(), is_workdir: false, containers: Vec::new() }
 }
 
 fn fetching() -> Fetching {
@@ -65,9 +65,9 @@ fn a_job_gets_an_init_container_its_volumes_and_its_label() {
         json!({
             "name": "cloakroom-fetch",
             "image": "cloakroom:1",
-            "args": ["fetch", "--ticket", "/run/cloakroom/ticket.json", "--to", "/work", "--writable"],
+            "args": ["fetch", "--ticket", "/run/cloakroom/ticket.json", "--to", "/job", "--writable"],
             "volumeMounts": [
-                {"name": "cloakroom-files", "mountPath": "/work"},
+                {"name": "cloakroom-files", "mountPath": "/job"},
                 {"name": "cloakroom-ticket", "mountPath": "/run/cloakroom", "readOnly": true},
                 {"name": "cloakroom-no-token", "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount", "readOnly": true},
             ],
@@ -85,8 +85,8 @@ fn a_job_gets_an_init_container_its_volumes_and_its_label() {
         })
     );
     for container in spec["containers"].as_array().unwrap() {
-        assert_eq!(container["volumeMounts"], json!([{"name": "cloakroom-files", "mountPath": "/work"}]));
-        assert_eq!(container["workingDir"], "/work");
+        assert_eq!(container["volumeMounts"], json!([{"name": "cloakroom-files", "mountPath": "/job"}]));
+        assert_eq!(container["workingDir"], "/job");
     }
     assert_eq!(
         spec["volumes"][1],
@@ -142,7 +142,7 @@ fn the_files_belong_to_the_user_of_the_containers_and_never_to_root() {
 #[test]
 fn what_cannot_have_files_is_refused_by_its_field() {
     let pod = |spec: &str| format!("{{apiVersion: v1, kind: Pod, metadata: {{name: a}}, spec: {spec}}}");
-    let of_one = pod("{containers: [{name: a, volumeMounts: [{name: x, mountPath: /work/}]}]}");
+    let of_one = pod("{containers: [{name: a, volumeMounts: [{name: x, mountPath: /job/}]}]}");
     let two_users = pod(
         "{containers: [{name: a, securityContext: {runAsUser: 1}}, {name: b, securityContext: {runAsUser: 2}}]}",
     );
@@ -166,7 +166,7 @@ fn what_cannot_have_files_is_refused_by_its_field() {
         (&pod("{}"), "spec.containers must be a list"),
         (&pod("{containers: [a]}"), "spec.containers must be a list"),
         (&pod("{os: {name: windows}, containers: [{name: a}]}"), "spec.os.name is windows"),
-        (&of_one, "spec.containers[0].volumeMounts already has /work: choose another folder (--mount)"),
+        (&of_one, "spec.containers[0].volumeMounts already has /job: choose another folder (--mount)"),
         (&two_users, "spec.containers run as different users"),
         (&twice, "spec.initContainers already has cloakroom-fetch"),
         (

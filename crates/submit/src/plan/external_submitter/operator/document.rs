@@ -58,14 +58,7 @@ pub struct ApplicationFile {
 impl ApplicationFile {
     /// Reads YAML or JSON with one document or several, as kubectl does. `name` chooses among applications.
     pub fn parse(file: &str, text: &str, name: Option<&str>) -> Result<Self, FileError> {
-        // To kubectl `0440` is an octal number (YAML 1.1), as in modes of files.
-        let options = serde_saphyr::options! { legacy_octal_numbers: true, with_snippet: false };
-        let documents: Vec<Value> =
-            serde_saphyr::from_multiple_with_options(text, options).map_err(|error| FileError::Syntax {
-                file: file.to_owned(),
-                problem: yaml_reason::reason(&error),
-            })?;
-        let documents: Vec<Value> = documents.into_iter().flat_map(items).collect();
+        let documents = objects(file, text)?;
         let at = chosen(file, &documents, name)?;
         let read = Self { file: file.to_owned(), documents, at };
         read.check()?;
@@ -178,6 +171,15 @@ impl ApplicationFile {
     pub(super) fn refuse(&self, field: impl Into<String>, problem: impl Into<String>) -> FileError {
         FileError::Field { file: self.file.clone(), field: field.into(), problem: problem.into() }
     }
+}
+
+/// The objects of a file in YAML or JSON with one document or several, as kubectl reads them.
+pub fn objects(file: &str, text: &str) -> Result<Vec<Value>, FileError> {
+    // To kubectl `0440` is an octal number (YAML 1.1), as in modes of files.
+    let options = serde_saphyr::options! { legacy_octal_numbers: true, with_snippet: false };
+    let documents: Vec<Value> = serde_saphyr::from_multiple_with_options(text, options)
+        .map_err(|error| FileError::Syntax { file: file.to_owned(), problem: yaml_reason::reason(&error) })?;
+    Ok(documents.into_iter().flat_map(items).collect())
 }
 
 /// The objects of a document. `kubectl get` prints several objects as one `List`. An empty document has none.
