@@ -1,6 +1,6 @@
 //! Requests about a staged resource, and about the server itself.
 
-use reqwest::header::ACCEPT;
+use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Method, RequestBuilder, Response};
 use serde::de::DeserializeOwned;
 
@@ -9,8 +9,9 @@ use super::answer::has_content_type;
 use super::failure::Failure;
 use super::http::HttpClient;
 use cloakroom_core::protocol::problem::Code;
-use cloakroom_core::protocol::v1::{self, Metadata, ServerInfo, Ticket};
+use cloakroom_core::protocol::v1::{self, KeyedUrl, Metadata, ReadKeyTerms, ServerInfo, Ticket};
 use cloakroom_core::resource::ResourceId;
+use cloakroom_core::time::SparkDuration;
 
 impl HttpClient {
     /// Asks the server for its description.
@@ -47,6 +48,20 @@ impl HttpClient {
         let url = server.join(&v1::metadata_path(id));
         let request = self.to_server().request(Method::GET, url);
         self.json(request.bearer_auth(secret), &[secret]).await
+    }
+
+    /// Makes a URL that downloads the ticket's resource without a header, until it ends. It begins as the server has it.
+    pub async fn make_read_key(
+        &self,
+        server: &ServerAddress,
+        ticket: &Ticket,
+        ttl: Option<SparkDuration>,
+    ) -> Result<KeyedUrl, Failure> {
+        let url = server.join(&v1::keys_path(&ticket.resource_id));
+        let terms = serde_json::json!(ReadKeyTerms { ttl: ttl.map(|ttl| ttl.to_string()) }).to_string();
+        let request = self.to_server().request(Method::POST, url);
+        let request = request.header(CONTENT_TYPE, "application/json").body(terms);
+        self.json(request.bearer_auth(&ticket.resource_secret), &[&ticket.resource_secret]).await
     }
 
     /// Releases a ticket's resource. If the resource is already gone, that is a success.
