@@ -28,4 +28,4 @@ pub use plan::{PackError, PackPlan, PlannedFile, Renamed};
 pub use policy::{NameFault, RESERVED_PREFIX, check_file_name};
 pub use segments::{Segment, Segments};
 pub use sources::{Disk, FileStamp, Source, Sources};
-pub use unpack::{UnpackError, UnpackLimits, UnpackedFile, unpack};
+pub use unpack::{UnpackError, UnpackLimits, UnpackedFile, UnpackedTree, unpack};
