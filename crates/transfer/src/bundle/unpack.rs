@@ -17,6 +17,7 @@ use std::io::Read;
 
 use archive::{Archive, Content, Entry};
 use catalog::Catalog;
+pub(super) use catalog::MAX_NAME_BYTES;
 pub use error::UnpackError;
 pub(super) use stream::{BOMB_FLOOR_BYTES, MAX_RATIO};
 
