@@ -12,7 +12,7 @@ use super::server_place::{ByFlag, SERVER_VARIABLE, ServiceArgs};
 use cloakroom_core::resource::{Owner, OwnerError, OwnerKind};
 use cloakroom_core::time::SparkDuration;
 use cloakroom_spark::Origin;
-use cloakroom_transfer::bundle::{check_exclude, check_file_name};
+use cloakroom_transfer::bundle::{PackRules, check_exclude, check_file_name};
 use cloakroom_transfer::client::ServerAddress;
 
 // As an attribute, because a URL in a doc comment would have to be a link.
@@ -89,21 +89,8 @@ pub struct StageArgs {
     #[arg(long, short, conflicts_with = "quiet")]
     pub verbose: bool,
 
-    /// Glob, as in .gitignore, for what in the folders is not sent; repeatable
-    #[arg(long, value_name = "GLOB", value_parser = exclude, conflicts_with = "submitter")]
-    pub exclude: Vec<String>,
-
-    /// Send also what .gitignore and .cloakroomignore in the folders leave out
-    #[arg(long, conflicts_with = "submitter")]
-    pub no_ignore: bool,
-
-    /// Send private keys and credentials too, such as id_rsa, .env, and what is in .ssh
-    #[arg(long, conflicts_with = "submitter")]
-    pub include_secrets: bool,
-
-    /// Folder of the bundle that gets everything [default: none]
-    #[arg(long, value_name = "NAME", value_parser = top, conflicts_with = "submitter")]
-    pub top: Option<String>,
+    #[command(flatten)]
+    pub folders: FolderArgs,
 
     /// Files and folders to stage. What is in a folder keeps its path below it. Named files go beside that: a second one of
     /// the same name becomes NAME-1.EXT. With --for: the application's own jar, Python or R file, unless it is in the image
@@ -118,6 +105,33 @@ pub struct StageArgs {
 
     #[command(flatten)]
     pub external: ExternalSubmitterArgs,
+}
+
+/// What of folders is sent.
+#[derive(Debug, Clone, Args)]
+pub struct FolderArgs {
+    /// Glob, as in .gitignore, for what in the folders is not sent; repeatable
+    #[arg(long, value_name = "GLOB", value_parser = exclude, conflicts_with = "submitter")]
+    pub exclude: Vec<String>,
+
+    /// Send also what .gitignore and .cloakroomignore in the folders leave out
+    #[arg(long, conflicts_with = "submitter")]
+    pub no_ignore: bool,
+
+    /// Send private keys and credentials too, such as .env, .netrc and what is in .ssh
+    #[arg(long, conflicts_with = "submitter")]
+    pub include_secrets: bool,
+
+    /// Folder of the bundle that gets everything [default: none]
+    #[arg(long, value_name = "NAME", value_parser = top, conflicts_with = "submitter")]
+    pub top: Option<String>,
+}
+
+impl FolderArgs {
+    pub fn rules(&self) -> PackRules {
+        let Self { exclude, no_ignore, include_secrets, top } = self.clone();
+        PackRules { exclude, no_ignore, include_secrets, top }
+    }
 }
 
 /// The flag or variable that named the file of the CA, for messages.

@@ -19,7 +19,7 @@ use cloakroom_core::size::format_size;
 use cloakroom_core::time::format_elapsed;
 use cloakroom_reach::ServerPlace;
 use cloakroom_submit::Uploading;
-use cloakroom_transfer::bundle::{Disk, LeftOut, PackPlan, PackRules, UnpackLimits};
+use cloakroom_transfer::bundle::{Disk, LeftOut, PackPlan, UnpackLimits};
 use cloakroom_transfer::client::{
     HttpClient, RetryPolicy, ServerAddress, StageError, StageRequest, Staged, StagedBefore, Timeouts,
     UploadToken, UploadTokens, Url, shown,
@@ -40,10 +40,11 @@ pub async fn run(args: StageArgs) -> anyhow::Result<ExitCode> {
     if let Some(choice) = args.external.submitter {
         return external_submitter::run(&args, choice).await;
     }
-    let output = TicketOutput::open(args.ticket_to.as_deref())?;
     let screen = Screen::with(args.quiet, args.verbose);
     let place = args.place()?;
     let request = request(&args)?;
+    // After the walk, which could find the unfinished file in one of the folders.
+    let output = TicketOutput::open(args.ticket_to.as_deref())?;
     let http = HttpClient::new(&args.ca_files, Timeouts::default())?;
     let Reached { http, address, internal_url, tokens } = reach(&place, &args, http).await?;
     let request = StageRequest { tokens, ..request(address) };
@@ -134,7 +135,7 @@ fn warn(plan: &PackPlan) {
     let entries = plan.entries();
     if entries as u64 > most {
         tell(&format!(
-            "warning: the bundle has {entries} files and folders, and fetch takes at most {most} unless its --max-entries is \
+            "warning: the bundle has {entries} entries, and fetch takes at most {most} unless its --max-entries is \
              raised"
         ));
     }
@@ -194,13 +195,7 @@ fn request(args: &StageArgs) -> anyhow::Result<impl FnOnce(ServerAddress) -> Sta
         .map_err(|error| UsageError::from_error(&error))?;
     let token = args.token_file.as_deref();
     let token = token.map(|path| UploadToken::read(path, &token_giver(path).to_string())).transpose()?;
-    let rules = PackRules {
-        exclude: args.exclude.clone(),
-        no_ignore: args.no_ignore,
-        include_secrets: args.include_secrets,
-        top: args.top.clone(),
-    };
-    let plan = Arc::new(PackPlan::of(&args.files, &rules)?);
+    let plan = Arc::new(PackPlan::of(&args.files, &args.folders.rules())?);
     let (ttl, unused_timeout) = (args.ttl, args.unused_timeout);
     let sources = Arc::new(Disk);
     let before = if args.no_reuse { None } else { staged_before() };

@@ -113,6 +113,14 @@ fn a_folder_arrives_with_its_paths_bits_and_empty_folders() {
     assert!(arrived["logs"].0.is_none() && arrived["bin/run.sh"].1 == 0o755 && arrived["main.py"].1 == 0o644);
     assert!(stager.fetches("out").ends_with("6 files, in place since an earlier run\n"));
 
+    // The ticket may be written into the folder, and is not in its own bundle.
+    let (first, second) = (stager.stages(&["tree"]).0, stager.stage(&["--ticket-to", "tree/t.json", "tree"]));
+    assert!(second.status.success(), "{}", stderr(&second));
+    let second: Ticket =
+        serde_json::from_slice(&fs::read(stager.folder.path("tree/t.json")).unwrap()).unwrap();
+    assert_eq!(second.sha256, first.sha256);
+    fs::remove_file(stager.folder.path("tree/t.json")).unwrap();
+
     // A link is a copy of what it names.
     symlink("bin/run.sh", stager.folder.path("tree/run")).unwrap();
     symlink("../tree/bin", stager.folder.path("tree/tools")).unwrap();

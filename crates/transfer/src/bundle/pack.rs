@@ -89,7 +89,7 @@ pub fn pack_in_segments<W: BundleOutput>(
     let (gzip, buffer) = (GzipWriter::new(out), vec![0; READ_BUFFER_BYTES]);
     let mut packer = Packer { gzip, buffer, read_bytes: 0, group_bytes: 0, on_progress };
     for folder in plan.empty_folders() {
-        packer.put(Method::Deflate, &entry_headers(&format!("{folder}/"), FOLDER_MODE, 0, 0))?;
+        packer.put(Method::Deflate, &folder_headers(folder))?;
     }
     for file in plan.files() {
         packer.file(file, sources)?;
@@ -105,9 +105,19 @@ impl PackPlan {
             let parts = [headers(file).len() as u64, file.size_bytes, padding(file.size_bytes).len() as u64];
             parts.into_iter().fold(0, u64::saturating_add)
         };
-        let folder = |name: &String| entry_headers(&format!("{name}/"), FOLDER_MODE, 0, 0).len() as u64;
+        let folder = |name: &String| folder_headers(name).len() as u64;
         let entries = self.files().iter().map(entry).chain(self.empty_folders().iter().map(folder));
         entries.fold(END_BYTES as u64, u64::saturating_add)
+    }
+
+    /// How many entries unpacking counts: each header, also of a long name, and each folder that it makes.
+    pub fn entries(&self) -> usize {
+        let folder = |name: &String| folder_headers(name).len();
+        let header_bytes = self.files().iter().map(|file| headers(file).len());
+        // A long name has a block for its header, and one or more for itself.
+        let headers = |bytes: usize| if bytes > TAR_BLOCK_BYTES { 2 } else { 1 };
+        header_bytes.chain(self.empty_folders().iter().map(folder)).map(headers).sum::<usize>()
+            + self.folders()
     }
 
     /// The size of the files that are not compressed. The bundle is larger.
@@ -271,6 +281,11 @@ fn check_unchanged(file: &PlannedFile, source: &dyn Source) -> Result<(), PackEr
 fn headers(file: &PlannedFile) -> Vec<u8> {
     let mode = if file.executable { EXECUTABLE_MODE } else { FILE_MODE };
     entry_headers(&file.name, mode, file.size_bytes, seconds(file.modified))
+}
+
+/// The same of a folder, which has no time: that of its last change would say nothing.
+fn folder_headers(name: &str) -> Vec<u8> {
+    entry_headers(&format!("{name}/"), FOLDER_MODE, 0, 0)
 }
 
 /// The header of an entry; of a folder if the name ends with a slash. If the name is too long for it, an entry with the long

@@ -230,11 +230,11 @@ impl PackPlan {
         self.files.iter().fold(0, |total, file| total.saturating_add(file.size_bytes))
     }
 
-    /// How many files and folders the bundle has, those in paths included: unpacking counts them.
-    pub fn entries(&self) -> usize {
+    /// How many folders the bundle has, those in paths included.
+    pub(super) fn folders(&self) -> usize {
         let in_paths = self.files.iter().flat_map(|file| folders_of(&file.name));
         let empty = self.empty_folders.iter().flat_map(|name| folders_of(name).chain([&**name]));
-        in_paths.chain(empty).collect::<HashSet<_>>().len() + self.files.len()
+        in_paths.chain(empty).collect::<HashSet<_>>().len()
     }
 }
 

@@ -146,8 +146,8 @@ impl FolderWalk<'_> {
             return Some(rules::BY_GIT.to_owned());
         }
         let path = Path::new(&level.name).join(name);
-        let in_folder = path.strip_prefix(self.rules.top()).unwrap_or(&path);
-        if self.exclude.matched(in_folder, is_folder).is_ignore() {
+        let below = path.strip_prefix(self.rules.top()).unwrap_or(&path);
+        if self.exclude.matched(below, is_folder).is_ignore() {
             return Some(rules::BY_EXCLUDE.to_owned());
         }
         let decided = level.chain().find_map(|level| {

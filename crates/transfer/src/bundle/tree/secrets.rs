@@ -58,7 +58,7 @@ impl SecretFiles {
     }
 }
 
-/// “a/.env, a/id_rsa and 3 more”
+/// “a/.env, b/.env and 3 more”
 impl fmt::Display for SecretFiles {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, path) in self.named.iter().enumerate() {

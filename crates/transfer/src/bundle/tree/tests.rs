@@ -7,7 +7,7 @@ use std::os::unix::net::UnixListener;
 use tempfile::TempDir;
 
 use super::*;
-use crate::bundle::{Disk, PackPlan, pack};
+use crate::bundle::{Disk, Folder, PackPlan, UnpackLimits, pack, unpack};
 
 /// A folder `tree`, and what is beside it.
 struct Outer(TempDir);
@@ -17,7 +17,9 @@ impl Outer {
     fn with(paths: &[&str]) -> Self {
         let outer = Self(tempfile::tempdir().unwrap());
         fs::create_dir(outer.path("tree")).unwrap();
-        paths.iter().for_each(|path| outer.add(path, path));
+        for path in paths {
+            outer.add(path, path);
+        }
         outer
     }
 
@@ -70,7 +72,21 @@ fn a_folder_is_packed_with_paths_sorted_and_with_empty_folders() {
     let plan = outer.tree();
     assert_eq!(names(&plan), ".hidden B a-b a/x b/c.py logs/");
     assert!(plan.left_out().unwrap().is_empty());
-    assert_eq!(plan.entries(), 8);
+}
+
+#[test]
+fn entries_are_counted_as_unpacking_counts_them() {
+    let long = format!("tree/{}/{}", "x".repeat(60), "y".repeat(60));
+    let outer = Outer::with(&["tree/a/b/c", "tree/a/d", &long, "tree/e/f/"]);
+    let plan = outer.tree();
+    let bundle = pack(&plan, &Disk, Vec::new(), &mut |_| ()).unwrap();
+    let unpacks = |max_entries| {
+        let target = tempfile::tempdir().unwrap();
+        let limits = UnpackLimits { max_entries, ..UnpackLimits::default() };
+        unpack(&bundle[..], &Folder::at(target.path()).unwrap(), &limits).is_ok()
+    };
+    let entries = plan.entries() as u64;
+    assert!(unpacks(entries) && !unpacks(entries - 1), "{entries}");
 }
 
 #[test]
@@ -115,7 +131,9 @@ fn rules_of_ignore_files_decide_as_with_git() {
             "tree/sub/a.log",
             "tree/sub/deep/a.log",
         ]);
-        ignore_files.iter().for_each(|(path, text)| outer.add(path, text));
+        for (path, text) in ignore_files {
+            outer.add(path, text);
+        }
         let plan = outer.tree();
         let is_ignore_file = |name: &&str| name.ends_with("ignore") && *name != ".ignore";
         let names = names(&plan);
@@ -123,7 +141,7 @@ fn rules_of_ignore_files_decide_as_with_git() {
         assert_eq!(found.join(" "), packed, "{ignore_files:?}");
         let rules = PackRules { no_ignore: true, ..PackRules::default() };
         let all = outer.plan(&["tree"], &rules).unwrap();
-        assert_eq!(all.files().iter().filter(|file| !is_ignore_file(&&*file.name)).count() >= 6, true);
+        assert!(all.files().iter().filter(|file| !is_ignore_file(&&*file.name)).count() >= 6);
     }
 }
 
@@ -225,7 +243,9 @@ fn the_first_secrets_are_named_with_what_to_do() {
     assert_eq!(outer.refusal(&["tree"]), expected);
     outer.add("tree/.gitignore", ".env");
     assert_eq!(names(&outer.tree()), ".gitignore");
-    (0..10).for_each(|number| outer.add(&format!("tree/.kube/{number}"), ""));
+    for number in 0..10 {
+        outer.add(&format!("tree/.kube/{number}"), "");
+    }
     let said = outer.refusal(&["tree"]);
     assert!(said.contains(" and 5 more;"), "{said}");
 }
@@ -298,9 +318,9 @@ fn loops_and_mazes_of_links_end() {
     let outer = Outer::with(&["tree/30/x"]);
     for number in 0..30 {
         outer.add(&format!("tree/{number}/"), "");
-        ["l", "r"]
-            .iter()
-            .for_each(|name| outer.link(&format!("tree/{number}/{name}"), &format!("../{}", number + 1)));
+        for name in ["l", "r"] {
+            outer.link(&format!("tree/{number}/{name}"), &format!("../{}", number + 1));
+        }
     }
     let said = outer.refusal(&["tree"]);
     assert!(
