@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 
 use cloakroom_fuzz::{Target, assert_readable};
-use cloakroom_transfer::bundle::{Disk, PackPlan, UnpackError, UnpackLimits, UnpackedFile, pack, unpack};
+use cloakroom_transfer::bundle::{Disk, PackPlan, UnpackError, UnpackLimits, UnpackedFile, UnpackedTree, pack, unpack};
 use flate2::Compression;
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
@@ -25,12 +25,12 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-fn unpacked(bundle: &[u8]) -> Result<Vec<UnpackedFile>, UnpackError> {
+fn unpacked(bundle: &[u8]) -> Result<UnpackedTree, UnpackError> {
     let target = Target::new();
     let unpacked = unpack(bundle, &target.folder(), &LIMITS);
     let found = target.checked_files();
     match &unpacked {
-        Ok(files) => assert_eq!(files.len(), found.len()),
+        Ok(tree) => assert_eq!(tree.files.len(), found.len()),
         Err(error) => assert_readable(&error.to_string()),
     }
     unpacked
@@ -42,8 +42,8 @@ fn any_bytes(gzip: &[u8]) {
     let mut tar = Vec::new();
     let inflated = MultiGzDecoder::new(gzip).take(2 << 20).read_to_end(&mut tar);
     if inflated.is_ok() && tar.len() < 2 << 20 && !tar.starts_with(GZIP_MAGIC) {
-        if let Ok(files) = unpacked(&tar) {
-            assert_eq!(outcome.expect("as without compression"), files);
+        if let Ok(tree) = unpacked(&tar) {
+            assert_eq!(outcome.expect("as without compression"), tree);
         }
     }
 }
@@ -82,7 +82,7 @@ fn packed(content: &[u8], choice: u8) {
     assert_eq!(tar[512..512 + content.len()], content);
     let target = Target::new();
     let limits = UnpackLimits { max_entries: 1, max_bytes: content.len() as u64 };
-    let files = unpack(bundle.as_slice(), &target.folder(), &limits).expect("what was packed");
-    assert_eq!(files, [UnpackedFile { name: name.clone(), size_bytes: content.len() as u64 }]);
+    let tree = unpack(bundle.as_slice(), &target.folder(), &limits).expect("what was packed");
+    assert_eq!(tree.files, [UnpackedFile { name: name.clone(), size_bytes: content.len() as u64 }]);
     assert!(fs::read(target.inside().join(name)).expect("a file") == content);
 }

@@ -23,8 +23,8 @@ fuzz_target!(|input: &[u8]| {
     }
     assert!(found.len() <= 40 && found.iter().map(|(_, size)| size).sum::<u64>() <= LIMITS.max_bytes);
     match unpacked {
-        Ok(files) => {
-            let mut files: Vec<_> = files.into_iter().map(|file| (file.name, file.size_bytes)).collect();
+        Ok(tree) => {
+            let mut files: Vec<_> = tree.files.into_iter().map(|file| (file.name, file.size_bytes)).collect();
             files.sort();
             assert_eq!(files, found, "what is reported is not what is there");
         }

@@ -15,6 +15,7 @@ use cloakroom_core::text::excerpt;
 use cloakroom_core::time::SparkDuration;
 use cloakroom_reach::{BadChoice, Said, ServerChoice, ServerPlace};
 use cloakroom_spark::Origin;
+use cloakroom_transfer::bundle::{PackRules, check_exclude, check_file_name};
 use cloakroom_transfer::client::ServerAddress;
 
 // As an attribute, because a URL in a doc comment would have to be a link.
@@ -33,13 +34,14 @@ const SERVER: (&str, &str) = ("--server", SERVER_VARIABLE);
 const NAMESPACE: (&str, &str) = ("--server-namespace", "CLOAKROOM_SERVER_NAMESPACE");
 const SERVICE: (&str, &str) = ("--server-service", "CLOAKROOM_SERVER_SERVICE");
 
-/// Pack files into one bundle, upload it while packing, and print its ticket as JSON
+/// Pack files and folders into one bundle, upload it while packing, and print its ticket as JSON
 ///
 /// With --for, stage the files of a Spark application that spark-submit or the Spark operator will submit, and print
 /// what to pass on to it.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:
   cloakroom stage -n demo -l app=demo --ticket-to ticket.json lib/*.jar
+  cloakroom stage -n demo -l app=demo --ticket-to ticket.json project
   cloakroom stage --server https://HOST:31000 --ca-file tls.crt \\
       --token-file upload-token -n spark -l spark-app-selector=my-job \\
       --ttl 12h --ticket-to ticket.json app.jar
@@ -101,8 +103,11 @@ pub struct StageArgs {
     #[arg(long, short, conflicts_with = "quiet")]
     pub verbose: bool,
 
-    /// Files to stage. The bundle is flat: a second file of the same name becomes NAME-1.EXT. With --for: the
-    /// application's own jar, Python or R file, unless it is in the image
+    #[command(flatten)]
+    pub folders: FolderArgs,
+
+    /// Files and folders to stage. What is in a folder keeps its path below it. Named files go beside that: a second one of
+    /// the same name becomes NAME-1.EXT. With --for: the application's own jar, Python or R file, unless it is in the image
     #[arg(required_unless_present = "submitter", value_name = "FILE")]
     pub files: Vec<PathBuf>,
 
@@ -116,6 +121,33 @@ pub struct StageArgs {
     pub external: ExternalSubmitterArgs,
 }
 
+/// What of folders is sent.
+#[derive(Debug, Clone, Args)]
+pub struct FolderArgs {
+    /// Glob, as in .gitignore, for what in the folders is not sent; repeatable
+    #[arg(long, value_name = "GLOB", value_parser = exclude, conflicts_with = "submitter")]
+    pub exclude: Vec<String>,
+
+    /// Send also what .gitignore and .cloakroomignore in the folders leave out
+    #[arg(long, conflicts_with = "submitter")]
+    pub no_ignore: bool,
+
+    /// Send private keys and credentials too, such as .env, .netrc and what is in .ssh
+    #[arg(long, conflicts_with = "submitter")]
+    pub include_secrets: bool,
+
+    /// Folder of the bundle that gets everything [default: none]
+    #[arg(long, value_name = "NAME", value_parser = top, conflicts_with = "submitter")]
+    pub top: Option<String>,
+}
+
+impl FolderArgs {
+    pub fn rules(&self) -> PackRules {
+        let Self { exclude, no_ignore, include_secrets, top } = self.clone();
+        PackRules { exclude, no_ignore, include_secrets, top }
+    }
+}
+
 /// The flag or variable that named the file of the CA, for messages.
 pub fn ca_giver(path: &Path) -> Origin {
     giver("--ca-file", CA_VARIABLE, |value| value == path)
@@ -124,6 +156,17 @@ pub fn ca_giver(path: &Path) -> Origin {
 /// The flag or variable that named the file of the upload token, for messages.
 pub fn token_giver(path: &Path) -> Origin {
     giver("--token-file", TOKEN_VARIABLE, |value| value == path)
+}
+
+fn exclude(glob: &str) -> Result<String, String> {
+    check_exclude(glob).map(|()| glob.to_owned())
+}
+
+fn top(name: &str) -> Result<String, String> {
+    if name.contains('/') {
+        return Err("it is the name of one folder, without a slash".to_owned());
+    }
+    check_file_name(name).map(|()| name.to_owned()).map_err(|fault| fault.to_string())
 }
 
 fn label(text: &str) -> Result<(String, String), OwnerError> {

@@ -17,7 +17,7 @@ use cloakroom_core::size::format_size;
 use cloakroom_core::time::format_elapsed;
 use cloakroom_reach::ServerPlace;
 use cloakroom_submit::Uploading;
-use cloakroom_transfer::bundle::{Disk, PackPlan, UnpackLimits};
+use cloakroom_transfer::bundle::{Disk, LeftOut, PackPlan, UnpackLimits};
 use cloakroom_transfer::client::{
     HttpClient, RetryPolicy, ServerAddress, StageError, StageRequest, Staged, StagedBefore, Timeouts,
     UploadToken, UploadTokens, Url, shown,
@@ -38,10 +38,11 @@ pub async fn run(args: StageArgs) -> anyhow::Result<ExitCode> {
     if let Some(choice) = args.external.submitter {
         return external_submitter::run(&args, choice).await;
     }
-    let output = TicketOutput::open(args.ticket_to.as_deref())?;
     let screen = Screen::with(args.quiet, args.verbose);
     let place = args.place()?;
     let request = request(&args)?;
+    // After the walk, which could find the unfinished file in one of the folders.
+    let output = TicketOutput::open(args.ticket_to.as_deref())?;
     let http = HttpClient::new(&args.ca_files, Timeouts::default())?;
     let Reached { http, address, internal_url, tokens } = reach(&place, &args, http).await?;
     let request = StageRequest { tokens, ..request(address) };
@@ -51,6 +52,9 @@ pub async fn run(args: StageArgs) -> anyhow::Result<ExitCode> {
     let signals = Signals::watch(&screen)?;
     let uploading = Uploading { server: place.to_string(), ..Uploading::from(&request) };
     let progress = Arc::new(StageProgress::start(&screen, &uploading, args.quiet));
+    if let Some(left_out) = request.plan.left_out().filter(|_| !args.quiet) {
+        screen.tell(&told(left_out));
+    }
     let started = Instant::now();
     let staging = http.stage(&signals.stop, &request, policy, Arc::clone(&progress) as _);
     let staged = until_ended(staging, &signals, &args, &screen).await;
@@ -109,6 +113,10 @@ async fn reach(place: &ServerPlace, args: &StageArgs, http: HttpClient) -> anyho
     }
 }
 
+fn told(left_out: &LeftOut) -> String {
+    if left_out.is_empty() { "left out nothing".to_owned() } else { format!("left out {left_out}") }
+}
+
 fn summarise(staged: &Staged, started: Instant) {
     let (id, size) = (&staged.ticket.resource_id, format_size(staged.ticket.size_bytes));
     let took = format_elapsed(started.elapsed());
@@ -122,9 +130,11 @@ fn warn(plan: &PackPlan) {
         tell(&format!("warning: {path} becomes {name} in the bundle, because another file has its name"));
     }
     let most = UnpackLimits::default().max_entries;
-    if plan.files().len() as u64 > most {
+    let entries = plan.entries();
+    if entries as u64 > most {
         tell(&format!(
-            "warning: fetch takes at most {most} files from a bundle unless its --max-entries is raised"
+            "warning: the bundle has {entries} entries, and fetch takes at most {most} unless its --max-entries is \
+             raised"
         ));
     }
 }
@@ -183,7 +193,7 @@ fn request(args: &StageArgs) -> anyhow::Result<impl FnOnce(ServerAddress) -> Sta
         .map_err(|error| UsageError::from_error(&error))?;
     let token = args.token_file.as_deref();
     let token = token.map(|path| UploadToken::read(path, &token_giver(path).to_string())).transpose()?;
-    let plan = Arc::new(PackPlan::new(&args.files)?);
+    let plan = Arc::new(PackPlan::of(&args.files, &args.folders.rules())?);
     let (ttl, unused_timeout) = (args.ttl, args.unused_timeout);
     let sources = Arc::new(Disk);
     let before = if args.no_reuse { None } else { staged_before() };

@@ -12,8 +12,9 @@ use std::path::{Path, PathBuf};
 use source::{Token, code_without_tests, modules_of_tests, tokens};
 
 /// Libraries that only some crates may use.
-const LIBRARIES: [(&str, &[&str]); 5] = [
+const LIBRARIES: [(&str, &[&str]); 6] = [
     ("axum", &["cloakroom-server", "cloakroom-testing"]),
+    ("ignore", &["cloakroom-transfer"]),
     ("kube", &["cloakroom-cluster", "cloakroom-server", "cloakroom-submit"]),
     ("object_store", &["cloakroom-adapters"]),
     ("reqwest", &["cloakroom-adapters", "cloakroom-outbound", "cloakroom-testing", "cloakroom-transfer"]),

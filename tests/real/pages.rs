@@ -22,7 +22,9 @@ const READERS: [(&str, &str); 8] = [
     ("docs/api.md", "serve; head -c 300000 /dev/urandom >deps.tgz"),
     (
         "docs/clients.md",
-        "serve; mkdir two; for jar in app two/app lib; do head -c 100000 /dev/urandom >$jar.jar; done",
+        "serve; mkdir two; for jar in app two/app lib; do head -c 100000 /dev/urandom >$jar.jar; done
+         mkdir -p project/.git project/build; cd project; printf 'build/\n*.log\n' >.gitignore
+         echo 'print(1)' | tee main.py >build/x; touch run.sh a.log b.log; chmod +x run.sh; cd ..",
     ),
     ("docs/install.md", "ln -s $DIST/* .; PATH=~/.local/bin:$PATH"),
     (

@@ -1,6 +1,6 @@
-//! Bundles: writes flat `.tar.gz` archives fast, and reads untrusted archives safely.
+//! Bundles: writes `.tar.gz` archives fast, and reads untrusted archives safely.
 //!
-//! [`PackPlan`] checks and names the files, and [`pack()`] writes them. [`unpack()`] extracts a bundle into its own
+//! [`PackPlan`] checks and names the files, also those of folders, and [`pack()`] writes them. [`unpack()`] extracts a bundle into its own
 //! [`Folder`], and [`place()`] moves the extracted files to their target. This room uses no network and does not know
 //! the server.
 
@@ -10,6 +10,7 @@ mod names;
 mod place;
 mod plan;
 mod policy;
+mod tree;
 mod unpack;
 
 mod gzip;
@@ -28,4 +29,5 @@ pub use plan::{PackError, PackPlan, PlannedFile, Renamed};
 pub use policy::{NameFault, RESERVED_PREFIX, check_file_name};
 pub use segments::{Segment, Segments};
 pub use sources::{Disk, FileStamp, Source, Sources};
-pub use unpack::{UnpackError, UnpackLimits, UnpackedFile, unpack};
+pub use tree::{LeftOut, PackRules, check_exclude};
+pub use unpack::{UnpackError, UnpackLimits, UnpackedFile, UnpackedTree, unpack};

@@ -209,6 +209,7 @@ fn planned(path: &Path, name: &str, machine: Machine) -> Result<PlannedFile, Pla
             name: name.to_owned(),
             size_bytes: *size_bytes,
             modified: *modified,
+            executable: false,
         }),
         _ => Err(PlanError::Bundle { problem: format!("{} is not known to be a file", path.display()) }),
     }

@@ -105,7 +105,7 @@ fn init_container(
     if fetching.has_certificate {
         args.extend(["--ca-file".to_owned(), format!("{SECRET_FOLDER}/{CERTIFICATE}")]);
     }
-    args.extend(["--to".to_owned(), place.mount.clone(), "--writable".to_owned()]);
+    args.extend(["--to".to_owned(), place.mount.clone()]);
     let mut security = json!({
         "allowPrivilegeEscalation": false,
         "capabilities": {"drop": ["ALL"]},

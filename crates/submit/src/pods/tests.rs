@@ -65,7 +65,7 @@ fn a_job_gets_an_init_container_its_volumes_and_its_label() {
         json!({
             "name": "cloakroom-fetch",
             "image": "cloakroom:1",
-            "args": ["fetch", "--ticket", "/run/cloakroom/ticket.json", "--to", "/job", "--writable"],
+            "args": ["fetch", "--ticket", "/run/cloakroom/ticket.json", "--to", "/job"],
             "volumeMounts": [
                 {"name": "cloakroom-files", "mountPath": "/job"},
                 {"name": "cloakroom-ticket", "mountPath": "/run/cloakroom", "readOnly": true},

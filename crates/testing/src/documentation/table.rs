@@ -207,6 +207,7 @@ pub const TABLE: &[Row] = &[
         By::Test("tests/real/through_api_server.rs"),
     ),
     row(CLIENTS, "The ticket", "{", By::Text),
+    row(CLIENTS, "Folders", "$ ", By::Reader),
     row(CLIENTS, "Only what changed", "staging 220 files", By::Text),
     row(CLIENTS, "stage and fetch", "$ ", By::Chapter(CLIENTS, "stage")),
     row(CLIENTS, "Progress, retries, exit codes", "$ ", By::Reader),

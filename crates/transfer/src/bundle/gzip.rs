@@ -179,7 +179,7 @@ impl<W: Write> GzipWriter<W> {
         if self.buffer.len() - self.filled < least.max(MIN_ROOM_BYTES) { self.write_out() } else { Ok(()) }
     }
 
-    fn write_out(&mut self) -> io::Result<()> {
+    pub(super) fn write_out(&mut self) -> io::Result<()> {
         self.out.write_all(&self.buffer[..self.filled])?;
         self.written_bytes += self.filled as u64;
         self.filled = 0;

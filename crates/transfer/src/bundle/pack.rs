@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use flate2::Crc;
 use tar::{EntryType, Header};
 
 use super::gzip::{GzipWriter, MAX_BLOCK_BYTES};
@@ -20,11 +21,19 @@ const READ_BUFFER_BYTES: usize = 256 * 1024;
 /// the same bytes for it. A smaller one is worth no blocks of its own.
 const LEAST_ALONE_STORED: u64 = 64 << 10;
 const LEAST_ALONE_DEFLATED: u64 = 1 << 20;
+/// Smaller files in a row are packed in groups, each of which depends on itself alone, too: one changed file changes one group.
+const LEAST_GROUP_BYTES: u64 = 1 << 20;
+const MOST_GROUP_BYTES: u64 = 4 << 20;
+/// Of so many files one may begin a group. Its name decides, so that the groups stay the same where a file comes or goes.
+const NAMES_FOR_GROUP: u32 = 16;
 /// Half of the ratio that unpacking accepts, so that readers of every version accept the bundle. Zeros then cost one
 /// byte in a hundred.
 const LARGEST_RATIO: u64 = MAX_RATIO / 2;
 /// Below this, no reader checks the ratio. The bytes that the deflater still holds would also distort it.
 const RATIO_FLOOR_BYTES: u64 = BOMB_FLOOR_BYTES / 4;
+const FILE_MODE: u32 = 0o644;
+const EXECUTABLE_MODE: u32 = 0o755;
+const FOLDER_MODE: u32 = 0o755;
 /// The name of GNU tar's entry that carries the long name of the next entry.
 const LONG_NAME: &[u8] = b"././@LongLink";
 
@@ -47,6 +56,9 @@ pub trait BundleOutput: Write {
 
     /// It ends before the byte `at`. `crc` is that of the content before it was packed.
     fn file_ends(&mut self, at: u64, crc: u32);
+
+    /// A group of small files ends before the byte `at`, and another one begins.
+    fn group_ends(&mut self, at: u64);
 }
 
 struct Uncut<W>(W);
@@ -64,6 +76,7 @@ impl<W: Write> Write for Uncut<W> {
 impl<W: Write> BundleOutput for Uncut<W> {
     fn file_begins(&mut self, _: u64) {}
     fn file_ends(&mut self, _: u64, _: u32) {}
+    fn group_ends(&mut self, _: u64) {}
 }
 
 /// The same for an output that wants to know where large files are.
@@ -73,8 +86,11 @@ pub fn pack_in_segments<W: BundleOutput>(
     out: W,
     on_progress: &mut dyn FnMut(u64),
 ) -> Result<W, PackError> {
-    let mut packer =
-        Packer { gzip: GzipWriter::new(out), buffer: vec![0; READ_BUFFER_BYTES], read_bytes: 0, on_progress };
+    let (gzip, buffer) = (GzipWriter::new(out), vec![0; READ_BUFFER_BYTES]);
+    let mut packer = Packer { gzip, buffer, read_bytes: 0, group_bytes: 0, on_progress };
+    for folder in plan.empty_folders() {
+        packer.put(Method::Deflate, &folder_headers(folder))?;
+    }
     for file in plan.files() {
         packer.file(file, sources)?;
     }
@@ -89,7 +105,19 @@ impl PackPlan {
             let parts = [headers(file).len() as u64, file.size_bytes, padding(file.size_bytes).len() as u64];
             parts.into_iter().fold(0, u64::saturating_add)
         };
-        self.files().iter().map(entry).fold(END_BYTES as u64, u64::saturating_add)
+        let folder = |name: &String| folder_headers(name).len() as u64;
+        let entries = self.files().iter().map(entry).chain(self.empty_folders().iter().map(folder));
+        entries.fold(END_BYTES as u64, u64::saturating_add)
+    }
+
+    /// How many entries unpacking counts: each header, also of a long name, and each folder that it makes.
+    pub fn entries(&self) -> usize {
+        let folder = |name: &String| folder_headers(name).len();
+        let header_bytes = self.files().iter().map(|file| headers(file).len());
+        // A long name has a block for its header, and one or more for itself.
+        let headers = |bytes: usize| if bytes > TAR_BLOCK_BYTES { 2 } else { 1 };
+        header_bytes.chain(self.empty_folders().iter().map(folder)).map(headers).sum::<usize>()
+            + self.folders()
     }
 
     /// The size of the files that are not compressed. The bundle is larger.
@@ -103,6 +131,8 @@ struct Packer<'a, W> {
     gzip: GzipWriter<W>,
     buffer: Vec<u8>,
     read_bytes: u64,
+    /// Of the group that has not ended, before it is packed.
+    group_bytes: u64,
     on_progress: &'a mut dyn FnMut(u64),
 }
 
@@ -113,6 +143,7 @@ impl<W: BundleOutput> Packer<'_, W> {
         let method = Method::for_name(&file.name);
         let mut source = sources.open(&file.path).map_err(|source| unreadable(&file.path, source))?;
         check_unchanged(file, &*source)?;
+        self.end_group_before(file).map_err(PackError::Write)?;
         self.put(method, &headers(file))?;
         let least_alone = match method {
             Method::Store => LEAST_ALONE_STORED,
@@ -130,9 +161,29 @@ impl<W: BundleOutput> Packer<'_, W> {
             self.gzip.end_deflate().map_err(PackError::Write)?;
             let (at, crc) = (self.gzip.made_bytes(), self.gzip.end_part());
             self.gzip.output().file_ends(at, crc);
+            self.gzip.write_out().map_err(PackError::Write)?;
+            self.group_bytes = 0;
         }
         check_unchanged(file, &*source)?;
         self.put(method, padding(file.size_bytes))
+    }
+
+    /// Ends the group if it is large enough, and if this file may begin one.
+    fn end_group_before(&mut self, file: &PlannedFile) -> io::Result<()> {
+        let mut name = Crc::new();
+        name.update(file.name.as_bytes());
+        let may_begin_one =
+            name.sum().is_multiple_of(NAMES_FOR_GROUP) || self.group_bytes >= MOST_GROUP_BYTES;
+        if self.group_bytes >= LEAST_GROUP_BYTES && may_begin_one {
+            self.gzip.end_deflate()?;
+            // The cuts between stored blocks depend on what the buffer holds.
+            self.gzip.write_out()?;
+            let at = self.gzip.made_bytes();
+            self.gzip.output().group_ends(at);
+            self.group_bytes = 0;
+        }
+        self.group_bytes += TAR_BLOCK_BYTES as u64 + file.size_bytes;
+        Ok(())
     }
 
     /// Writes exactly as many bytes as the header announces.
@@ -227,11 +278,22 @@ fn check_unchanged(file: &PlannedFile, source: &dyn Source) -> Result<(), PackEr
     }
 }
 
-/// The header of the entry. If the name is too long for it, an entry with the long name comes first.
 fn headers(file: &PlannedFile) -> Vec<u8> {
-    let name = file.name.as_bytes();
+    let mode = if file.executable { EXECUTABLE_MODE } else { FILE_MODE };
+    entry_headers(&file.name, mode, file.size_bytes, seconds(file.modified))
+}
+
+/// The same of a folder, which has no time: that of its last change would say nothing.
+fn folder_headers(name: &str) -> Vec<u8> {
+    entry_headers(&format!("{name}/"), FOLDER_MODE, 0, 0)
+}
+
+/// The header of an entry; of a folder if the name ends with a slash. If the name is too long for it, an entry with the long
+/// name comes first.
+fn entry_headers(name: &str, mode: u32, size_bytes: u64, modified: u64) -> Vec<u8> {
+    let name = name.as_bytes();
     let mut bytes = Vec::with_capacity(4 * TAR_BLOCK_BYTES);
-    let mut main = header(name, file.size_bytes);
+    let mut main = header(name, size_bytes);
     if name.len() > main.as_old().name.len() {
         let mut long = header(LONG_NAME, name.len() as u64 + 1);
         long.set_entry_type(EntryType::GNULongName);
@@ -241,7 +303,11 @@ fn headers(file: &PlannedFile) -> Vec<u8> {
         bytes.push(0);
         bytes.resize(bytes.len().next_multiple_of(TAR_BLOCK_BYTES), 0);
     }
-    main.set_mtime(seconds(file.modified));
+    if name.ends_with(b"/") {
+        main.set_entry_type(EntryType::Directory);
+    }
+    main.set_mode(mode);
+    main.set_mtime(modified);
     main.set_cksum();
     bytes.extend_from_slice(main.as_bytes());
     bytes
@@ -254,7 +320,7 @@ fn header(name: &[u8], size_bytes: u64) -> Header {
     let kept = name.len().min(field.len());
     field[..kept].copy_from_slice(&name[..kept]);
     header.set_entry_type(EntryType::Regular);
-    header.set_mode(0o644);
+    header.set_mode(FILE_MODE);
     header.set_uid(0);
     header.set_gid(0);
     header.set_mtime(0);

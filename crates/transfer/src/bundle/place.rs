@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use super::folder::{Folder, Walk, file_type, is_file_of, what};
 use super::policy::{NameFault, clean_path, printable};
-use super::unpack::UnpackedFile;
+use super::unpack::{UnpackedFile, UnpackedTree};
 
 const COMPARE_BUFFER_BYTES: usize = 128 * 1024;
 
@@ -54,16 +54,16 @@ pub enum PlaceError {
     },
 }
 
-/// Moves each of `files` from the folder `from` to the folder `to`, which must be on the same file system. Checks
+/// Moves each file of `tree` from the folder `from` to the folder `to`, which must be on the same file system. Checks
 /// everything before it changes anything. If the target already has a file with the same bytes, that file stays, so
 /// that a second run of the same work succeeds. The caller removes what is left in `from`.
-pub fn place(from: &Folder, files: &[UnpackedFile], to: &Folder) -> Result<(), PlaceError> {
-    carry_out(&plan(from, files, to)?, from, to)
+pub fn place(from: &Folder, tree: &UnpackedTree, to: &Folder) -> Result<(), PlaceError> {
+    carry_out(&plan(from, tree, to)?, from, to)
 }
 
 /// Checks whether [`place`] would find something in its way, and changes nothing.
-pub fn check_place(from: &Folder, files: &[UnpackedFile], to: &Folder) -> Result<(), PlaceError> {
-    plan(from, files, to).map(drop)
+pub fn check_place(from: &Folder, tree: &UnpackedTree, to: &Folder) -> Result<(), PlaceError> {
+    plan(from, tree, to).map(drop)
 }
 
 /// What [`place`] does after the checks, with names relative to the target.
@@ -72,13 +72,18 @@ struct Work<'a> {
     moves: Vec<&'a str>,
 }
 
-fn plan<'a>(from: &Folder, files: &'a [UnpackedFile], to: &Folder) -> Result<Work<'a>, PlaceError> {
+fn plan<'a>(from: &Folder, tree: &'a UnpackedTree, to: &Folder) -> Result<Work<'a>, PlaceError> {
     let mut work = Work { missing_folders: Vec::new(), moves: Vec::new() };
     let mut known = HashSet::new();
     let (mut from, mut to) = (Walk::from(from), Walk::from(to));
-    for file in files {
+    for folder in &tree.empty_folders {
+        check_name(folder)?;
+        work.missing_folders.extend(check_folders(folder, folder.len(), &mut to, &mut known)?);
+    }
+    for file in &tree.files {
         check_name(&file.name)?;
-        work.missing_folders.extend(check_parents(&file.name, &mut to, &mut known)?);
+        let parents = file.name.rfind('/').unwrap_or(0);
+        work.missing_folders.extend(check_folders(&file.name, parents, &mut to, &mut known)?);
         if !is_there(&mut from, file, &mut to)? {
             work.moves.push(file.name.as_str());
         }
@@ -104,16 +109,16 @@ fn check_name(name: &str) -> Result<(), PlaceError> {
     Err(PlaceError::Name { name: printable(name.as_bytes()), source: fault })
 }
 
-/// The parent folders of a file that do not exist yet, outermost first. Each folder is returned for its first file
-/// only.
-fn check_parents<'a>(
+/// The folders in the first `length` bytes of a path that do not exist yet, outermost first. Each folder is returned once.
+fn check_folders<'a>(
     name: &'a str,
+    length: usize,
     to: &mut Walk<'_>,
     known: &mut HashSet<&'a str>,
 ) -> Result<Vec<&'a str>, PlaceError> {
     let mut missing = Vec::new();
-    for (slash, _) in name.match_indices('/') {
-        let folder = &name[..slash];
+    let ends = name[..length].match_indices('/').map(|(slash, _)| slash).chain([length]);
+    for folder in ends.map(|end| &name[..end]).filter(|folder| !folder.is_empty()) {
         if !known.insert(folder) {
             continue;
         }

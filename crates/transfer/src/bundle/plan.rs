@@ -1,9 +1,9 @@
 //! The plan of a bundle: checks and names every file before the first byte is written.
 
-use std::collections::BTreeSet;
-use std::ffi::OsStr;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -11,6 +11,7 @@ use thiserror::Error;
 
 use super::names::unique_names;
 use super::policy::{NameFault, check_file_name};
+use super::tree::{LeftOut, PackRules, SecretFiles, WalkedFiles, walk};
 
 /// Why files cannot be packed.
 #[derive(Debug, Error)]
@@ -18,19 +19,47 @@ pub enum PackError {
     /// The list of files is empty.
     #[error("there is nothing to pack: name at least one file")]
     NoFiles,
+    /// The folders have no file that is packed.
+    #[error("there is no file to pack in the folders{}", because(.left_out))]
+    NothingLeft { left_out: LeftOut },
     /// There is no file at this path.
     #[error("cannot pack {}: no such file; check its path", .path.display())]
     Missing { path: PathBuf },
-    /// The path is a folder. A bundle has no folders.
-    #[error(
-        "cannot pack {}: it is a folder, and a bundle holds files; {}",
-        .path.display(),
-        for_folder(path)
-    )]
-    Folder { path: PathBuf },
     /// The path is a device, a pipe or a socket.
-    #[error("cannot pack {}: it is a device, a pipe or a socket; name a regular file", .path.display())]
+    #[error("cannot pack {}: it is a device, a pipe or a socket; name a regular file, or leave it out", .path.display())]
     Special { path: PathBuf },
+    /// A link in a folder is not sent as what it leads to.
+    #[error(
+        "cannot pack {}: it is a link that {why}; leave it out (--exclude), or put what it means in its place",
+        .path.display()
+    )]
+    Link { path: PathBuf, why: String },
+    /// Files look like private keys or credentials.
+    #[error(
+        "not packed, because they look like private keys or credentials: {found}; leave them out (--exclude, or \
+         .cloakroomignore), or send them with --include-secrets"
+    )]
+    Secrets { found: SecretFiles },
+    /// Two files, or a file and a folder, would have the same path.
+    #[error(
+        "cannot pack {} and {} together: both become {name} in the bundle; rename one, or stage them one by one",
+        .first.display(),
+        .second.display()
+    )]
+    SamePath { first: PathBuf, second: PathBuf, name: String },
+    /// A folder has more than a bundle can have.
+    #[error(
+        "cannot pack {}: the names of its files have more than {limit} bytes together, and fetch would refuse that; leave \
+         files out, or stage an archive of it",
+        .folder.display()
+    )]
+    TooManyNames { folder: PathBuf, limit: usize },
+    /// A glob is none.
+    #[error("--exclude {glob} is not usable: {why}")]
+    Exclude { glob: String, why: String },
+    /// A line of an ignore file is no rule.
+    #[error("line {line} of {} is no rule: {why}; correct it, or give --no-ignore", .path.display())]
+    IgnoreFile { path: PathBuf, line: usize, why: String },
     /// Unpacking would refuse the file's name.
     #[error("cannot pack {}: rename it", .path.display())]
     Name { path: PathBuf, source: NameFault },
@@ -45,23 +74,27 @@ pub enum PackError {
     Write(#[source] io::Error),
 }
 
-/// The files that go into one flat bundle, each under a name of its own.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The files that go into one bundle, each under a name of its own: flat, or with paths if there are folders.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PackPlan {
     files: Vec<PlannedFile>,
+    empty_folders: Vec<String>,
     renamed: Vec<Renamed>,
+    left_out: Option<LeftOut>,
 }
 
 /// One file of a [`PackPlan`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedFile {
-    /// The path as the caller gave it.
+    /// The path as the caller gave it, or below a folder that the caller gave.
     pub path: PathBuf,
+    /// The path in the bundle.
     pub name: String,
     /// The file's size when the plan was made.
     pub size_bytes: u64,
     /// The file's modification time when the plan was made; `None` if the file system does not keep it.
     pub modified: Option<SystemTime>,
+    pub executable: bool,
 }
 
 /// A file that has another name in the bundle, because an earlier file of the list has the same one.
@@ -74,29 +107,55 @@ pub struct Renamed {
 }
 
 impl PackPlan {
-    /// Checks all files and names them, in the given order. Symbolic links are followed. A file that is given again under the
-    /// same name is packed once, as for `stage a.jar ./a.jar`.
+    /// The same as [`PackPlan::of`] without special rules.
     pub fn new(paths: &[PathBuf]) -> Result<PackPlan, PackError> {
-        let mut seen = BTreeSet::new();
-        let is_new = |path: &&PathBuf| {
-            let file = fs::canonicalize(path).unwrap_or_else(|_| (*path).clone());
-            seen.insert((file, path.file_name().map(OsStr::to_owned)))
-        };
-        Self::collect(paths.iter().filter(is_new).map(|path| inspect(path)))
+        Self::of(paths, &PackRules::default())
+    }
+
+    /// Checks and names all files and all that the folders have, in the given order, or sorted if there is a folder.
+    /// Symbolic links are followed. What is given again under the same name is packed once, as for `stage a.jar ./a.jar`.
+    pub fn of(paths: &[PathBuf], rules: &PackRules) -> Result<PackPlan, PackError> {
+        let (mut named, mut walked) = (Vec::new(), WalkedFiles::default());
+        let (mut seen, mut has_folder) = (BTreeSet::new(), false);
+        let exclude = rules.excluded()?;
+        for path in paths {
+            let is_folder = fs::metadata(path).map_err(|source| not_there(path, source))?.is_dir();
+            let real = fs::canonicalize(path).map_err(|source| not_there(path, source))?;
+            if !seen.insert((real.clone(), path.file_name().filter(|_| !is_folder))) {
+                continue;
+            }
+            has_folder |= is_folder;
+            if is_folder {
+                walk(path, rules, &exclude, &mut walked)?;
+            } else {
+                let file = inspect(path, file_name(path)?)?;
+                walked.secrets.look(rules, &file, &real)?;
+                named.push(file);
+            }
+        }
+        let WalkedFiles { files, empty_folders, left_out, secrets, .. } = walked;
+        if !secrets.is_empty() {
+            return Err(PackError::Secrets { found: secrets });
+        }
+        let mut plan = Self::flat(named)?;
+        if let Some(top) = &rules.top {
+            plan.files.iter_mut().for_each(|file| file.name = format!("{top}/{}", file.name));
+        }
+        if has_folder {
+            plan.files.extend(files);
+            plan = Self { empty_folders, left_out: Some(left_out), ..plan }.sorted()?;
+        }
+        plan.or_nothing()
     }
 
     /// Makes a plan of files that were inspected before, with the names that they are to have.
     pub fn from_files(files: Vec<PlannedFile>) -> Result<PackPlan, PackError> {
-        Self::collect(files.into_iter().map(|file| check_name(&file.path, &file.name).map(|()| file)))
+        files.iter().try_for_each(|file| check_name(&file.path, &file.name))?;
+        Self::flat(files)?.or_nothing()
     }
 
-    fn collect(
-        inspected: impl Iterator<Item = Result<PlannedFile, PackError>>,
-    ) -> Result<PackPlan, PackError> {
-        let mut files = inspected.collect::<Result<Vec<_>, _>>()?;
-        if files.is_empty() {
-            return Err(PackError::NoFiles);
-        }
+    /// Gives a number to the second file of a name.
+    fn flat(mut files: Vec<PlannedFile>) -> Result<PackPlan, PackError> {
         let names: Vec<String> = files.iter().map(|file| file.name.clone()).collect();
         let mut renamed = Vec::new();
         for (file, name) in files.iter_mut().zip(unique_names(&names)) {
@@ -106,12 +165,54 @@ impl PackPlan {
                 file.name = name;
             }
         }
-        Ok(PackPlan { files, renamed })
+        Ok(PackPlan { files, renamed, ..PackPlan::default() })
     }
 
-    /// The files, in the order in which they were given.
+    /// Sorts by path, so that the same tree gives the same bundle. No path may be two things.
+    fn sorted(mut self) -> Result<PackPlan, PackError> {
+        self.files.sort_by(|left, right| left.name.cmp(&right.name));
+        let is_same = |left: &PlannedFile, right: &PlannedFile| {
+            left.name == right.name && fs::canonicalize(&left.path).ok() == fs::canonicalize(&right.path).ok()
+        };
+        self.files.dedup_by(|next, kept| is_same(next, kept));
+        self.empty_folders.sort();
+        self.empty_folders.dedup();
+        let mut files = HashMap::new();
+        for file in &self.files {
+            if let Some(first) = files.insert(&*file.name, &*file.path) {
+                return Err(same_path(first, &file.path, &file.name));
+            }
+        }
+        for file in &self.files {
+            if let Some((name, first)) = folders_of(&file.name).find_map(|name| files.get_key_value(name)) {
+                return Err(same_path(first, &file.path, name));
+            }
+        }
+        for folder in &self.empty_folders {
+            let above = folders_of(folder).chain([&**folder]);
+            if let Some((name, first)) = above.into_iter().find_map(|name| files.get_key_value(name)) {
+                return Err(same_path(first, Path::new(folder), name));
+            }
+        }
+        Ok(self)
+    }
+
+    fn or_nothing(self) -> Result<PackPlan, PackError> {
+        match (self.files.is_empty(), self.left_out) {
+            (false, left_out) => Ok(Self { left_out, ..self }),
+            (true, Some(left_out)) => Err(PackError::NothingLeft { left_out }),
+            (true, None) => Err(PackError::NoFiles),
+        }
+    }
+
+    /// The files, in their order in the bundle.
     pub fn files(&self) -> &[PlannedFile] {
         &self.files
+    }
+
+    /// The paths in the bundle of folders that have nothing in them, sorted.
+    pub fn empty_folders(&self) -> &[String] {
+        &self.empty_folders
     }
 
     /// The files whose names got a number, in the order of the files.
@@ -119,40 +220,54 @@ impl PackPlan {
         &self.renamed
     }
 
+    /// What of the folders is not packed; `None` if there is no folder.
+    pub fn left_out(&self) -> Option<&LeftOut> {
+        self.left_out.as_ref()
+    }
+
     /// The bytes of all files. The bundle may be smaller.
     pub fn total_bytes(&self) -> u64 {
         self.files.iter().fold(0, |total, file| total.saturating_add(file.size_bytes))
     }
+
+    /// How many folders the bundle has, those in paths included.
+    pub(super) fn folders(&self) -> usize {
+        let in_paths = self.files.iter().flat_map(|file| folders_of(&file.name));
+        let empty = self.empty_folders.iter().flat_map(|name| folders_of(name).chain([&**name]));
+        in_paths.chain(empty).collect::<HashSet<_>>().len()
+    }
+}
+
+/// The folders in a path, outermost first.
+fn folders_of(path: &str) -> impl Iterator<Item = &str> {
+    path.match_indices('/').map(|(slash, _)| &path[..slash])
+}
+
+fn same_path(first: &Path, second: &Path, name: &str) -> PackError {
+    PackError::SamePath { first: first.to_owned(), second: second.to_owned(), name: name.to_owned() }
+}
+
+fn because(left_out: &LeftOut) -> String {
+    if left_out.is_empty() {
+        return String::new();
+    }
+    format!(": {left_out} left out; change the rules, or give --no-ignore")
 }
 
 /// Inspects one file. Checks the file type before it opens the file, because opening a pipe would wait for its writer.
-fn inspect(path: &Path) -> Result<PlannedFile, PackError> {
+pub(super) fn inspect(path: &Path, name: String) -> Result<PlannedFile, PackError> {
     let metadata = fs::metadata(path).map_err(|source| not_there(path, source))?;
-    if metadata.is_dir() {
-        return Err(PackError::Folder { path: path.to_owned() });
-    }
     if !metadata.is_file() {
         return Err(PackError::Special { path: path.to_owned() });
     }
-    let name = file_name(path)?;
     File::open(path).map_err(|source| not_there(path, source))?;
     Ok(PlannedFile {
         path: path.to_owned(),
         name,
         size_bytes: metadata.len(),
         modified: metadata.modified().ok(),
+        executable: metadata.permissions().mode() & 0o100 != 0,
     })
-}
-
-/// The ways out for a folder. Patterns of a shell such as `lib/*` name folders as well.
-fn for_folder(path: &Path) -> String {
-    let name = path.file_name().map_or("folder".into(), OsStr::to_string_lossy);
-    format!(
-        "leave it out, name the files in it ({}), or make one archive of it (tar -czf {name}.tar.gz {}) and name that: a \
-         fetch does not unpack it",
-        path.join("*").display(),
-        path.display()
-    )
 }
 
 fn not_there(path: &Path, source: io::Error) -> PackError {

@@ -51,12 +51,18 @@ pub const RESERVED_PREFIX: &str = ".cloakroom-";
 
 /// Checks the name of one file, which has no folders in it.
 pub fn check_file_name(name: &str) -> Result<(), NameFault> {
-    if name.starts_with(RESERVED_PREFIX) {
+    check_path(name)?;
+    if name.contains('/') { Err(NameFault::Absolute) } else { Ok(()) }
+}
+
+/// Checks the path of a file or folder that goes into a bundle.
+pub(super) fn check_path(path: &str) -> Result<(), NameFault> {
+    if path.split('/').any(|part| part.starts_with(RESERVED_PREFIX)) {
         return Err(NameFault::Reserved);
     }
-    match clean_path(name.as_bytes())? {
+    match clean_path(path.as_bytes())? {
         clean if clean.is_empty() => Err(NameFault::Empty),
-        clean if clean == name && !name.contains('/') => Ok(()),
+        clean if clean == path => Ok(()),
         _ => Err(NameFault::Absolute),
     }
 }

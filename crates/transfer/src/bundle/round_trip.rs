@@ -55,7 +55,7 @@ fn a_large_file_of_zeros_is_packed_so_that_it_is_no_bomb() {
     assert!(bundle.len() < (SIZE_BYTES / 50) as usize, "{}", bundle.len());
     let out = Folder::at(&folder.path().join("out")).unwrap();
     let unpacked = unpack(&bundle[..], &out, &UnpackLimits::default()).unwrap();
-    assert_eq!(unpacked[0].size_bytes, SIZE_BYTES);
+    assert_eq!(unpacked.files[0].size_bytes, SIZE_BYTES);
 }
 
 /// Runs a program that reads the bundle from its standard input. Returns `None` if the program is not installed.
@@ -117,7 +117,7 @@ fn bundles_of_other_programs_are_read() {
             let output = Command::new("tar").current_dir(folder.path()).args(arguments).output();
             let Ok(output) = output else { return eprintln!("not tested with tar: it is not installed") };
             let into = Folder::at(&folder.path().join(format!("{start}-{number}"))).unwrap();
-            let files = unpack(&output.stdout[..], &into, &UnpackLimits::default()).unwrap();
+            let files = unpack(&output.stdout[..], &into, &UnpackLimits::default()).unwrap().files;
             let mut names: Vec<String> = files.iter().map(|file| format!("{prefix}{}", file.name)).collect();
             names.sort();
             let mut expected = ["dir/a.txt".to_owned(), "dir/sub/b.txt".to_owned(), deep.clone()];

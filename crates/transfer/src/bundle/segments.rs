@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use flate2::Crc;
 use serde::{Deserialize, Serialize};
 
-/// A part of a bundle: the packed content of a large file, or what is between two of them.
+/// A part of a bundle: the packed content of a large file, or what is between two of them, in groups of files.
 ///
 /// Two segments with the same length and checksum count as the same. That may be wrong, so the server compares the SHA-256 of the
 /// whole bundle. A SHA-256 of each segment would make packing slower, and the server would compare all the same.
@@ -28,27 +28,44 @@ pub struct Segments {
     begins_at: u64,
     /// How many bytes were seen.
     seen_bytes: u64,
-    /// Ends that were told before their bytes came. That of a file has a checksum.
-    ends: VecDeque<(u64, Option<u32>)>,
+    /// Ends that were told before their bytes came.
+    ends: VecDeque<End>,
+}
+
+#[derive(Debug)]
+struct End {
+    at: u64,
+    /// The checksum, if it is the end of a file.
+    crc: Option<u32>,
+    /// Whether a file begins there.
+    is_before_file: bool,
 }
 
 impl Segments {
     /// The content of a large file begins at the byte `at` of the bundle.
     pub fn file_begins(&mut self, at: u64) {
-        self.ends.push_back((at, None));
-        self.end_those_that_are_whole();
+        self.add(End { at, crc: None, is_before_file: true });
     }
 
     /// It ends before the byte `at`.
     pub fn file_ends(&mut self, at: u64, crc: u32) {
-        self.ends.push_back((at, Some(crc)));
+        self.add(End { at, crc: Some(crc), is_before_file: false });
+    }
+
+    /// A group of small files ends before the byte `at`.
+    pub fn group_ends(&mut self, at: u64) {
+        self.add(End { at, crc: None, is_before_file: false });
+    }
+
+    fn add(&mut self, end: End) {
+        self.ends.push_back(end);
         self.end_those_that_are_whole();
     }
 
     /// Takes the next bytes of the bundle.
     pub fn update(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
-            let to_end = self.ends.front().map_or(u64::MAX, |(end, _)| end - self.seen_bytes);
+            let to_end = self.ends.front().map_or(u64::MAX, |end| end.at - self.seen_bytes);
             let length = usize::try_from(to_end).unwrap_or(usize::MAX).min(bytes.len());
             let (now, later) = bytes.split_at(length);
             if !self.is_file {
@@ -67,9 +84,9 @@ impl Segments {
     }
 
     fn end_those_that_are_whole(&mut self) {
-        while let Some((_, crc)) = self.ends.pop_front_if(|(end, _)| *end <= self.seen_bytes) {
-            self.end(crc);
-            self.is_file = crc.is_none();
+        while let Some(end) = self.ends.pop_front_if(|end| end.at <= self.seen_bytes) {
+            self.end(end.crc);
+            self.is_file = end.is_before_file;
         }
     }
 
@@ -99,7 +116,8 @@ mod tests {
         let expected = [
             Segment { length: 10, crc: crc(&bytes[..10]) },
             Segment { length: 50, crc: 7 },
-            Segment { length: 40, crc: crc(&bytes[60..]) },
+            Segment { length: 20, crc: crc(&bytes[60..80]) },
+            Segment { length: 20, crc: crc(&bytes[80..]) },
         ];
         for piece in 1..=100 {
             for lag in [0, 1, 9, 30] {
@@ -115,6 +133,10 @@ mod tests {
                     if told == 1 && end + lag > 60 {
                         segments.file_ends(60, 7);
                         told = 2;
+                    }
+                    if told == 2 && end + lag > 80 {
+                        segments.group_ends(80);
+                        told = 3;
                     }
                     segments.update(bytes);
                 }

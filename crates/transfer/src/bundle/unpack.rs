@@ -12,10 +12,12 @@ mod header;
 mod pax;
 mod stream;
 
+use std::collections::BTreeSet;
 use std::io::Read;
 
 use archive::{Archive, Content, Entry};
 use catalog::Catalog;
+pub(super) use catalog::MAX_NAME_BYTES;
 pub use error::UnpackError;
 pub(super) use stream::{BOMB_FLOOR_BYTES, MAX_RATIO};
 
@@ -44,27 +46,47 @@ pub struct UnpackedFile {
     pub size_bytes: u64,
 }
 
+/// What was extracted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UnpackedTree {
+    pub files: Vec<UnpackedFile>,
+    /// The paths of the folders that have nothing in them, of the same form.
+    pub empty_folders: BTreeSet<String>,
+}
+
 /// Extracts a `.tar.gz` or `.tar` into the folder `into`, and reads `input` to its end. `into` should be empty. Each entry is checked before any of its bytes reach the
 /// disk. After an error the caller removes the folder.
-pub fn unpack<R: Read>(
-    input: R,
-    into: &Folder,
-    limits: &UnpackLimits,
-) -> Result<Vec<UnpackedFile>, UnpackError> {
+pub fn unpack<R: Read>(input: R, into: &Folder, limits: &UnpackLimits) -> Result<UnpackedTree, UnpackError> {
     let mut archive = Archive::open(input, limits)?;
     let mut into = Walk::from(into);
     let mut catalog = Catalog::default();
-    let mut files = Vec::new();
+    let mut tree = UnpackedTree::default();
     while let Some(entry) = archive.next_entry()? {
         match entry.content {
-            Content::Folder => make_folders(&mut archive, &mut into, catalog.add_folder(&entry.name)?)?,
+            Content::Folder => {
+                let new = catalog.add_folder(&entry.name)?;
+                tree.is_filled(new.first());
+                tree.empty_folders.extend(new.last().cloned());
+                make_folders(&mut archive, &mut into, new)?;
+            }
             Content::File { .. } => {
-                make_folders(&mut archive, &mut into, catalog.add_file(&entry.name)?)?;
-                files.push(extract_file(&mut archive, &mut into, entry)?);
+                let new = catalog.add_file(&entry.name)?;
+                tree.is_filled(new.first().or(Some(&entry.name)));
+                make_folders(&mut archive, &mut into, new)?;
+                tree.files.push(extract_file(&mut archive, &mut into, entry)?);
             }
         }
     }
-    Ok(files)
+    Ok(tree)
+}
+
+impl UnpackedTree {
+    /// The folder that gets this new entry has something in it now.
+    fn is_filled(&mut self, new: Option<&String>) {
+        if let Some((folder, _)) = new.and_then(|new| new.rsplit_once('/')) {
+            self.empty_folders.remove(folder);
+        }
+    }
 }
 
 /// Folders that only appear in the paths of files count as entries, because one path can have two thousand folders.

@@ -261,6 +261,10 @@ impl BundleOutput for Measure {
     fn file_ends(&mut self, at: u64, crc: u32) {
         self.segments.file_ends(at, crc);
     }
+
+    fn group_ends(&mut self, at: u64) {
+        self.segments.group_ends(at);
+    }
 }
 
 /// Waits until a connection asks for the bundle. Fails if none will.
@@ -419,6 +423,10 @@ impl BundleOutput for ChannelWriter {
 
     fn file_ends(&mut self, at: u64, crc: u32) {
         self.measure.file_ends(at, crc);
+    }
+
+    fn group_ends(&mut self, at: u64) {
+        self.measure.group_ends(at);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Runs before and after the downloads: finds the sources that are already in place, and then puts all others into
 //! place together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -91,7 +91,12 @@ fn check_names(sources: &[Prepared], fetched: &BTreeMap<usize, Fetched>) -> Resu
     let mut files: BTreeMap<PathBuf, &Source> = BTreeMap::new();
     let mut folders: BTreeMap<PathBuf, &Source> = BTreeMap::new();
     for (index, prepared) in sources.iter().enumerate() {
-        for name in names(prepared, fetched.get(&index)) {
+        let fetched = fetched.get(&index);
+        for name in empty_folders(prepared, fetched) {
+            check_not_hidden(prepared, name)?;
+            folders.insert(prepared.folder.path().join(name), &prepared.source);
+        }
+        for name in names(prepared, fetched) {
             check_not_hidden(prepared, name)?;
             if let Some(first) = files.insert(prepared.folder.path().join(name), &prepared.source) {
                 return Err(same_name(first, prepared, name));
@@ -112,9 +117,18 @@ fn check_names(sources: &[Prepared], fetched: &BTreeMap<usize, Fetched>) -> Resu
 
 fn names<'a>(prepared: &'a Prepared, fetched: Option<&'a Fetched>) -> Vec<&'a str> {
     match (fetched, &prepared.receipt) {
-        (Some(fetched), _) => fetched.files.iter().map(|file| file.name.as_str()).collect(),
+        (Some(fetched), _) => fetched.tree.files.iter().map(|file| file.name.as_str()).collect(),
         (None, Some(receipt)) => receipt.names().collect(),
         (None, None) => Vec::new(),
+    }
+}
+
+fn empty_folders<'a>(prepared: &'a Prepared, fetched: Option<&'a Fetched>) -> &'a BTreeSet<String> {
+    static NONE: BTreeSet<String> = BTreeSet::new();
+    match (fetched, &prepared.receipt) {
+        (Some(fetched), _) => &fetched.tree.empty_folders,
+        (None, Some(receipt)) => receipt.empty_folders(),
+        (None, None) => &NONE,
     }
 }
 
@@ -141,7 +155,7 @@ fn same_name(first: &Source, second: &Prepared, name: &str) -> FetchError {
 
 /// Checks whether something else is in the way. This runs for all sources before the first is put into place.
 fn check_folder(prepared: &Prepared, fetched: &Fetched) -> Result<(), FetchError> {
-    check_place(&fetched.folder, &fetched.files, &prepared.folder)
+    check_place(&fetched.folder, &fetched.tree, &prepared.folder)
         .and_then(|()| Receipt::check(&prepared.folder, &prepared.source.key()))
         .map_err(|error: PlaceError| FetchError::of_place(&prepared.source, &error))
 }
@@ -150,16 +164,16 @@ fn check_folder(prepared: &Prepared, fetched: &Fetched) -> Result<(), FetchError
 /// killed before that, only whole files are left, and the next run accepts them as its own.
 fn install_one(prepared: &Prepared, fetched: &Fetched) -> Result<SourceReport, FetchError> {
     let folder = &*prepared.folder;
-    place(&fetched.folder, &fetched.files, folder)
+    place(&fetched.folder, &fetched.tree, folder)
         .map_err(|error: PlaceError| FetchError::of_place(&prepared.source, &error))?;
-    let receipt = Receipt::new(&prepared.source.key(), &fetched.sha256, &fetched.files);
+    let receipt = Receipt::new(&prepared.source.key(), &fetched.sha256, &fetched.tree);
     // Removed before the receipt is written: a receipt also means that nothing hidden is left.
     let removed = folder.remove(prepared.source.hidden());
     removed.map_err(|source| FetchError::of_folder(fetched.folder.path(), source))?;
     receipt.write(folder).map_err(|source| FetchError::of_folder(folder.path(), source))?;
     Ok(SourceReport {
         what: prepared.source.what(),
-        files: fetched.files.len(),
+        files: fetched.tree.files.len(),
         downloaded_bytes: fetched.downloaded_bytes,
         elapsed: fetched.elapsed,
         was_there: false,

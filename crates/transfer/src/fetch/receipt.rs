@@ -1,12 +1,14 @@
 //! The receipt of an earlier run. If the init-container runs again, it finds the receipt and does not fetch again.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Component, Path};
 
+use rustix::fs::Stat;
 use serde::{Deserialize, Serialize};
 
 use crate::bundle::folder::{Walk, file_type, is_file_of, what};
-use crate::bundle::{Folder, PlaceError, RESERVED_PREFIX, UnpackedFile};
+use crate::bundle::{Folder, PlaceError, RESERVED_PREFIX, UnpackedTree};
 use cloakroom_core::protocol::digest;
 
 const VERSION: u32 = 1;
@@ -23,6 +25,8 @@ pub struct Receipt {
     /// The digest of the downloaded bytes, in hexadecimal.
     sha256: String,
     files: Vec<ReceiptFile>,
+    #[serde(default)]
+    empty_folders: BTreeSet<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,12 +37,14 @@ struct ReceiptFile {
 }
 
 impl Receipt {
-    pub(super) fn new(source: &str, sha256: &[u8; 32], files: &[UnpackedFile]) -> Self {
-        let files = files
+    pub(super) fn new(source: &str, sha256: &[u8; 32], tree: &UnpackedTree) -> Self {
+        let files = tree
+            .files
             .iter()
             .map(|file| ReceiptFile { name: file.name.clone(), size_bytes: file.size_bytes })
             .collect();
-        Self { version: VERSION, source: source.to_owned(), sha256: digest::to_hex(sha256), files }
+        let (source, sha256) = (source.to_owned(), digest::to_hex(sha256));
+        Self { version: VERSION, source, sha256, files, empty_folders: tree.empty_folders.clone() }
     }
 
     /// Reads the receipt of the source `key` in `folder`. An unreadable receipt is treated as a missing one.
@@ -49,7 +55,8 @@ impl Receipt {
     /// Parses the content of a receipt. `None` if it is invalid, or is the receipt of another source than `key`.
     pub fn parse(json: &[u8], key: &str) -> Option<Self> {
         let receipt: Self = serde_json::from_slice(json).ok()?;
-        let names_are_plain = receipt.files.iter().all(|file| is_plain(&file.name));
+        let names_are_plain =
+            receipt.names().chain(receipt.empty_folders.iter().map(|name| &**name)).all(is_plain);
         (receipt.version == VERSION && receipt.source == key && names_are_plain).then_some(receipt)
     }
 
@@ -76,13 +83,18 @@ impl Receipt {
         self.sha256 == digest::to_hex(sha256)
     }
 
-    /// Whether every file is there with its size.
+    /// Whether every file is there with its size, and every folder.
     pub(super) fn is_fulfilled(&self, folder: &Folder) -> bool {
         let mut folder = Walk::from(folder);
-        self.files.iter().all(|file| {
-            let found = folder.look(&file.name);
-            found.is_ok_and(|found| found.is_some_and(|found| is_file_of(&found, file.size_bytes)))
-        })
+        let mut is_there = |name: &str, is_right: &dyn Fn(&Stat) -> bool| {
+            folder.look(name).is_ok_and(|found| found.as_ref().is_some_and(is_right))
+        };
+        self.files.iter().all(|file| is_there(&file.name, &|found| is_file_of(found, file.size_bytes)))
+            && self.empty_folders.iter().all(|name| is_there(name, &|found| file_type(found).is_dir()))
+    }
+
+    pub(super) fn empty_folders(&self) -> &BTreeSet<String> {
+        &self.empty_folders
     }
 
     /// The files of the source. Each path stays inside the target folder.
@@ -105,13 +117,16 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::bundle::UnpackedFile;
 
     fn receipt() -> Receipt {
-        Receipt::new("key", &[7; 32], &[UnpackedFile { name: "a.jar".to_owned(), size_bytes: 3 }])
+        let files = vec![UnpackedFile { name: "a.jar".to_owned(), size_bytes: 3 }];
+        let tree = UnpackedTree { files, empty_folders: ["x/logs".to_owned()].into() };
+        Receipt::new("key", &[7; 32], &tree)
     }
 
     #[test]
-    fn a_receipt_holds_as_long_as_every_file_is_there_with_its_size() {
+    fn a_receipt_holds_as_long_as_everything_is_there() {
         let outer = tempfile::tempdir().unwrap();
         let folder = Folder::at(outer.path()).unwrap();
         receipt().write(&folder).unwrap();
@@ -119,6 +134,8 @@ mod tests {
         assert_eq!(found, receipt());
         assert!(!found.is_fulfilled(&folder));
         fs::write(outer.path().join("a.jar"), "abc").unwrap();
+        assert!(!found.is_fulfilled(&folder), "a folder is missing");
+        fs::create_dir_all(outer.path().join("x/logs")).unwrap();
         assert!(found.is_fulfilled(&folder));
         fs::write(outer.path().join("a.jar"), "ab").unwrap();
         assert!(!found.is_fulfilled(&folder));

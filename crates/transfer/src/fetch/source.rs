@@ -14,7 +14,7 @@ use super::plan::{Origin, Source};
 use super::resume::{Ended, download};
 use super::source_retries::SourceRetries;
 use super::stream::{PieceReader, bridge};
-use crate::bundle::{Folder, UnpackLimits, UnpackedFile, unpack};
+use crate::bundle::{Folder, UnpackLimits, UnpackedFile, UnpackedTree, unpack};
 use crate::client::{DownloadAnswer, HttpClient, RetryPolicy};
 use crate::modes;
 use cloakroom_core::retry::Backoff;
@@ -58,7 +58,7 @@ pub(super) struct Tools<'a> {
 #[derive(Debug)]
 pub(super) struct Fetched {
     pub folder: Folder,
-    pub files: Vec<UnpackedFile>,
+    pub tree: UnpackedTree,
     pub sha256: [u8; 32],
     pub downloaded_bytes: u64,
     pub elapsed: Duration,
@@ -94,8 +94,8 @@ async fn attempts(
         let extracted = extracting.await.unwrap_or(Err(SourceCause::Lost));
         match ended? {
             Ended::Complete { sha256, size_bytes } => {
-                let (elapsed, (folder, files)) = (started.elapsed(), extracted?);
-                return Ok(Fetched { folder, files, sha256, downloaded_bytes: size_bytes, elapsed });
+                let (elapsed, (folder, tree)) = (started.elapsed(), extracted?);
+                return Ok(Fetched { folder, tree, sha256, downloaded_bytes: size_bytes, elapsed });
             }
             Ended::ReaderStopped => return Err(extracted.err().unwrap_or(SourceCause::Lost)),
             Ended::StartOver { why, next } => {
@@ -111,7 +111,7 @@ fn extract(
     target: Arc<Folder>,
     mut reader: PieceReader,
     tools: &Tools<'_>,
-) -> JoinHandle<Result<(Folder, Vec<UnpackedFile>), SourceCause>> {
+) -> JoinHandle<Result<(Folder, UnpackedTree), SourceCause>> {
     let limits = tools.options.limits;
     let hidden = source.hidden();
     let remote_name = match &source.origin {
@@ -122,11 +122,14 @@ fn extract(
         // What an interrupted run left there is removed first.
         let disk = |source| SourceCause::Disk { path: target.path().join(&hidden), source };
         let folder = target.make_empty(&hidden).map_err(disk)?;
-        let files = match remote_name {
+        let tree = match remote_name {
             None => extract_bundle(&mut reader, &folder, &limits)?,
-            Some(name) => vec![save(&mut reader, &folder, &name, limits.max_bytes)?],
+            Some(name) => {
+                let file = save(&mut reader, &folder, &name, limits.max_bytes)?;
+                UnpackedTree { files: vec![file], ..UnpackedTree::default() }
+            }
         };
-        Ok((folder, files))
+        Ok((folder, tree))
     })
 }
 
@@ -134,11 +137,11 @@ fn extract_bundle(
     reader: &mut PieceReader,
     folder: &Folder,
     limits: &UnpackLimits,
-) -> Result<Vec<UnpackedFile>, SourceCause> {
-    let files = unpack(&mut *reader, folder, limits).map_err(SourceCause::Unpack)?;
+) -> Result<UnpackedTree, SourceCause> {
+    let tree = unpack(&mut *reader, folder, limits).map_err(SourceCause::Unpack)?;
     // The digest also covers the bytes after the archive.
     reader.drain().map_err(|source| SourceCause::Disk { path: folder.path().to_owned(), source })?;
-    Ok(files)
+    Ok(tree)
 }
 
 /// Writes the bytes of `input` to `folder`/`name`. Refuses more than `max_bytes`.

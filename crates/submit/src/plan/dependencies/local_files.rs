@@ -144,7 +144,10 @@ fn url_in(path: &str) -> Option<String> {
 fn fault(path: &Path, facts: &Facts) -> Option<String> {
     match facts.kind(path) {
         Ok(Kind::File { is_zip, .. }) => is_zip.as_ref().err().map(|error| because(error)),
-        Ok(Kind::Folder) => Some("is a folder; name the files in it, or pack it".to_owned()),
+        Ok(Kind::Folder) => Some(
+            "is a folder; name the files in it, or pack it (“cloakroom stage FOLDER” is for containers of your own)"
+                .to_owned(),
+        ),
         Ok(Kind::Special) => {
             Some("is a pipe, a socket or a device: write its content into a file first".to_owned())
         }

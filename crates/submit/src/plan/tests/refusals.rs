@@ -176,7 +176,11 @@ async fn local_files_need_a_place_to_go_and_have_to_exist() {
     for (key, value, problem) in [
         ("spark.files", "no.txt", "spark.files: no.txt does not exist on this machine"),
         ("spark.files", "no*.txt", "spark.files: no*.txt matches no file of this machine"),
-        ("spark.archives", "folder", "spark.archives: folder is a folder"),
+        (
+            "spark.archives",
+            "folder",
+            "spark.archives: folder is a folder; name the files in it, or pack it (“cloakroom stage FOLDER” is for",
+        ),
         (
             "spark.jars",
             "hdfs://nn/a*.jar",

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use tempfile::TempDir;
 
-use super::super::Disk;
+use super::super::{Disk, Segment, Segments};
 use super::*;
 
 fn folder_with(files: &[(&str, &[u8])]) -> (TempDir, Vec<PathBuf>) {
@@ -96,6 +96,68 @@ fn noise(length: usize) -> impl Iterator<Item = u8> {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         state.to_be_bytes()[0]
     })
+}
+
+/// Takes the segments of a bundle.
+#[derive(Default)]
+struct Cut(Segments);
+
+impl Write for Cut {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl BundleOutput for Cut {
+    fn file_begins(&mut self, at: u64) {
+        self.0.file_begins(at);
+    }
+    fn file_ends(&mut self, at: u64, crc: u32) {
+        self.0.file_ends(at, crc);
+    }
+    fn group_ends(&mut self, at: u64) {
+        self.0.group_ends(at);
+    }
+}
+
+// Small files have a segment for each group, so one change leaves most of a tree as it was.
+#[test]
+fn a_change_of_a_small_file_changes_one_group_of_many() {
+    const FILES: usize = 4000;
+    let folder = tempfile::tempdir().unwrap();
+    let content: Vec<u8> = noise(8000).collect();
+    // Every seventh is stored, and one is large.
+    let path = |number: usize| {
+        let ending = if number.is_multiple_of(7) { "png" } else { "py" };
+        folder.path().join(format!("{}/{number}.{ending}", number % 40))
+    };
+    (0..40).for_each(|number| fs::create_dir(folder.path().join(number.to_string())).unwrap());
+    (0..FILES)
+        .for_each(|number| fs::write(path(number), &content[number..number + 1 + number % 2999]).unwrap());
+    fs::write(folder.path().join("large.jar"), noise(300_000).collect::<Vec<_>>()).unwrap();
+    let segments = || {
+        let plan = PackPlan::new(&[folder.path().to_owned()]).unwrap();
+        pack_in_segments(&plan, &Disk, Cut::default(), &mut |_| ()).unwrap().0.finish()
+    };
+    let bytes = |segments: &[Segment]| segments.iter().map(|segment| segment.length).sum::<u64>();
+    let mut before = segments();
+    let changes: [&dyn Fn(); 3] = [
+        &|| fs::write(path(1234), b"another content").unwrap(),
+        &|| fs::remove_file(path(77)).unwrap(),
+        &|| fs::write(folder.path().join("20/new.py"), &content).unwrap(),
+    ];
+    for change in changes {
+        change();
+        let after = segments();
+        let new: Vec<_> = after.iter().filter(|segment| !before.contains(segment)).copied().collect();
+        let (new, all) = (bytes(&new), bytes(&after));
+        assert!(new > 0 && new < all / 2, "{new} of {all} in {} segments", after.len());
+        before = after;
+    }
 }
 
 #[test]

@@ -8,12 +8,12 @@ use super::*;
 /// Unpacked files, and a target beside them.
 struct Unpacked {
     outer: TempDir,
-    files: Vec<UnpackedFile>,
+    tree: UnpackedTree,
 }
 
 impl Unpacked {
     fn new(files: &[(&str, &[u8])]) -> Unpacked {
-        let unpacked = Unpacked { outer: tempfile::tempdir().unwrap(), files: Vec::new() };
+        let unpacked = Unpacked { outer: tempfile::tempdir().unwrap(), tree: UnpackedTree::default() };
         let files = files
             .iter()
             .map(|(name, content)| {
@@ -23,7 +23,7 @@ impl Unpacked {
                 UnpackedFile { name: (*name).to_owned(), size_bytes: content.len() as u64 }
             })
             .collect();
-        Unpacked { files, ..unpacked }
+        Unpacked { tree: UnpackedTree { files, ..UnpackedTree::default() }, ..unpacked }
     }
 
     fn from(&self) -> PathBuf {
@@ -36,7 +36,7 @@ impl Unpacked {
 
     fn place(&self) -> Result<(), PlaceError> {
         let open = |path: &Path| Folder::at(path).unwrap();
-        place(&open(&self.from()), &self.files, &open(&self.to()))
+        place(&open(&self.from()), &self.tree, &open(&self.to()))
     }
 
     /// Puts something at the target, places, and returns the error. Checks that no file was moved.
@@ -44,7 +44,7 @@ impl Unpacked {
         fs::create_dir_all(self.to()).unwrap();
         prepare(&self.to());
         let error = self.place().unwrap_err();
-        for file in &self.files {
+        for file in &self.tree.files {
             assert!(self.from().join(&file.name).is_file(), "{} was moved", file.name);
         }
         error
@@ -108,7 +108,7 @@ fn a_folder_that_becomes_a_link_after_the_checks_leads_no_file_elsewhere() {
     let unpacked = Unpacked::new(&[("x/a", b"1"), ("x/y/b", b"2")]);
     fs::create_dir_all(unpacked.to().join("x/y")).unwrap();
     let (from, to) = (Folder::at(&unpacked.from()).unwrap(), Folder::at(&unpacked.to()).unwrap());
-    let work = plan(&from, &unpacked.files, &to).unwrap();
+    let work = plan(&from, &unpacked.tree, &to).unwrap();
     let [elsewhere, aside] = ["elsewhere", "aside"].map(|name| unpacked.outer.path().join(name));
     fs::create_dir_all(elsewhere.join("y")).unwrap();
     fs::rename(unpacked.to().join("x"), &aside).unwrap();
@@ -130,7 +130,7 @@ fn an_unpacked_folder_that_is_taken_away_after_the_checks_is_named() {
     let unpacked = Unpacked::new(&[("x/a", b"1")]);
     fs::create_dir_all(unpacked.to().join("x")).unwrap();
     let (from, to) = (Folder::at(&unpacked.from()).unwrap(), Folder::at(&unpacked.to()).unwrap());
-    let work = plan(&from, &unpacked.files, &to).unwrap();
+    let work = plan(&from, &unpacked.tree, &to).unwrap();
     let refused = || cloakroom_core::text::chain(&carry_out(&work, &from, &to).unwrap_err());
     fs::rename(unpacked.from().join("x"), unpacked.outer.path().join("aside")).unwrap();
     let gone =
@@ -138,6 +138,18 @@ fn an_unpacked_folder_that_is_taken_away_after_the_checks_is_named() {
     assert!(refused().contains(&gone("x")), "{}", refused());
     fs::create_dir(unpacked.from().join("x")).unwrap();
     assert!(refused().contains(&gone("x/a")), "{}", refused());
+}
+
+#[test]
+fn empty_folders_are_made_unless_something_else_is_there() {
+    let mut unpacked = Unpacked::new(&[("a", b"1")]);
+    unpacked.tree.empty_folders.extend(["logs".to_owned(), "x/y".to_owned()]);
+    let error = unpacked.refused(|to| fs::write(to.join("logs"), b"a file").unwrap());
+    assert!(error.to_string().contains("logs: it is a file, not a folder"), "{error}");
+    fs::remove_file(unpacked.to().join("logs")).unwrap();
+    fs::create_dir(unpacked.to().join("x")).unwrap();
+    unpacked.place().unwrap();
+    assert!(unpacked.to().join("logs").is_dir() && unpacked.to().join("x/y").is_dir());
 }
 
 #[test]
@@ -153,7 +165,7 @@ fn the_target_may_be_a_link() {
 fn names_that_no_unpacking_gives_are_refused() {
     for name in ["../a", "/a", "", "./a", "a//b", "a/"] {
         let mut unpacked = Unpacked::new(&[("a", b"1")]);
-        unpacked.files.push(UnpackedFile { name: name.to_owned(), size_bytes: 1 });
+        unpacked.tree.files.push(UnpackedFile { name: name.to_owned(), size_bytes: 1 });
         assert!(matches!(unpacked.place(), Err(PlaceError::Name { .. })), "{name}");
         assert!(unpacked.from().join("a").is_file());
     }

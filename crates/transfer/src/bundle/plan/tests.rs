@@ -67,23 +67,9 @@ fn an_empty_list_is_refused() {
 }
 
 #[test]
-fn a_folder_is_refused_with_the_ways_to_stage_what_is_in_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let native = folder.path().join("native");
-    fs::create_dir(&native).unwrap();
-    let (said, shown) = (plan_error(native.clone()).to_string(), native.display());
-    let files = format!("name the files in it ({shown}/*)");
-    let archive = format!("tar -czf native.tar.gz {shown}");
-    for part in [format!("cannot pack {shown}: it is a folder"), "leave it out".to_owned(), files, archive] {
-        assert!(said.contains(&part), "no “{part}” in {said}");
-    }
-}
-
-#[test]
-fn folders_sockets_and_missing_files_are_refused_before_packing() {
+fn sockets_and_missing_files_are_refused_before_packing() {
     let folder = tempfile::tempdir().unwrap();
     assert!(matches!(plan_error(folder.path().join("gone.jar")), PackError::Missing { .. }));
-    assert!(matches!(plan_error(folder.path().to_owned()), PackError::Folder { .. }));
     let dangling = folder.path().join("dangling");
     symlink("nowhere", &dangling).unwrap();
     assert!(matches!(plan_error(dangling), PackError::Missing { .. }));

@@ -6,7 +6,7 @@ use super::error::UnpackError;
 use crate::bundle::policy::printable;
 
 /// How much memory all names together may take. A hundred thousand names of 160 bytes fit.
-const MAX_NAME_BYTES: usize = 16 * 1024 * 1024;
+pub(in crate::bundle) const MAX_NAME_BYTES: usize = 16 * 1024 * 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Taken {

@@ -31,7 +31,7 @@ impl Target {
     }
 
     fn unpack(&self, bundle: &[u8]) -> Result<Vec<UnpackedFile>, UnpackError> {
-        unpack(bundle, &self.folder(), &UnpackLimits::default())
+        unpack(bundle, &self.folder(), &UnpackLimits::default()).map(|tree| tree.files)
     }
 
     fn assert_nothing_outside(&self) {
@@ -45,7 +45,7 @@ impl Target {
 }
 
 fn limited(bundle: &[u8], max_entries: u64, max_bytes: u64) -> Result<Vec<UnpackedFile>, UnpackError> {
-    unpack(bundle, &Target::new().folder(), &UnpackLimits { max_entries, max_bytes })
+    unpack(bundle, &Target::new().folder(), &UnpackLimits { max_entries, max_bytes }).map(|tree| tree.files)
 }
 
 fn refusal(bundle: &[u8]) -> UnpackError {
@@ -81,6 +81,18 @@ impl Read for Source<'_> {
         self.read += now;
         Ok(now)
     }
+}
+
+#[test]
+fn folders_with_nothing_in_them_are_told() {
+    let folder = |name: &str| (header(name.as_bytes(), b'5', octal(0)), &b""[..]);
+    let file = |name: &str| (header(name.as_bytes(), b'0', octal(1)), &b"1"[..]);
+    let entries = ["./", "a/", "a/b/", "a/b/c/", "d/", "e/f/", "g/"].map(folder);
+    let bundle =
+        bundles::tgz_of(&[&entries[..], &[file("d/x"), file("e/y"), folder("g/"), folder("g/")]].concat());
+    let tree = unpack(&bundle[..], &Target::new().folder(), &UnpackLimits::default()).unwrap();
+    assert_eq!(names(&tree.files), ["d/x", "e/y"]);
+    assert_eq!(tree.empty_folders.into_iter().collect::<Vec<_>>(), ["a/b/c", "e/f", "g"]);
 }
 
 #[test]

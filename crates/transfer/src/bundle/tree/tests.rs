@@ -1,0 +1,461 @@
+use std::ffi::OsStr;
+use std::fs::{File, Permissions};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::net::UnixListener;
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::bundle::{Disk, Folder, PackPlan, UnpackLimits, pack, unpack};
+
+/// A folder `tree`, and what is beside it.
+struct Outer(TempDir);
+
+impl Outer {
+    /// With files that have their own paths as content; a path with a slash at its end is a folder.
+    fn with(paths: &[&str]) -> Self {
+        let outer = Self(tempfile::tempdir().unwrap());
+        fs::create_dir(outer.path("tree")).unwrap();
+        for path in paths {
+            outer.add(path, path);
+        }
+        outer
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.0.path().join(path)
+    }
+
+    fn add(&self, path: &str, content: &str) {
+        let path = self.path(path);
+        if path.to_str().unwrap().ends_with('/') {
+            return fs::create_dir_all(path).unwrap();
+        }
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+
+    fn link(&self, path: &str, to: &str) {
+        symlink(to, self.path(path)).unwrap();
+    }
+
+    fn plan(&self, paths: &[&str], rules: &PackRules) -> Result<PackPlan, PackError> {
+        let paths: Vec<PathBuf> = paths.iter().map(|path| self.path(path)).collect();
+        PackPlan::of(&paths, rules)
+    }
+
+    /// The plan of `tree` alone.
+    fn tree(&self) -> PackPlan {
+        self.plan(&["tree"], &PackRules::default()).unwrap()
+    }
+
+    fn refusal(&self, paths: &[&str]) -> String {
+        let error = self.plan(paths, &PackRules::default()).unwrap_err();
+        cloakroom_core::text::chain(&error).replace(self.0.path().to_str().unwrap(), "")
+    }
+
+    fn left_out(&self, plan: &PackPlan) -> String {
+        plan.left_out().unwrap().to_string().replace(self.0.path().to_str().unwrap(), "")
+    }
+}
+
+fn names(plan: &PackPlan) -> String {
+    let files = plan.files().iter().map(|file| file.name.clone());
+    let folders = plan.empty_folders().iter().map(|name| format!("{name}/"));
+    files.chain(folders).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_folder_is_packed_with_paths_sorted_and_with_empty_folders() {
+    let outer = Outer::with(&["tree/b/c.py", "tree/a-b", "tree/a/x", "tree/B", "tree/.hidden", "tree/logs/"]);
+    let plan = outer.tree();
+    assert_eq!(names(&plan), ".hidden B a-b a/x b/c.py logs/");
+    assert!(plan.left_out().unwrap().is_empty());
+}
+
+#[test]
+fn entries_are_counted_as_unpacking_counts_them() {
+    let long = format!("tree/{}/{}", "x".repeat(60), "y".repeat(60));
+    let outer = Outer::with(&["tree/a/b/c", "tree/a/d", &long, "tree/e/f/"]);
+    let plan = outer.tree();
+    let bundle = pack(&plan, &Disk, Vec::new(), &mut |_| ()).unwrap();
+    let unpacks = |max_entries| {
+        let target = tempfile::tempdir().unwrap();
+        let limits = UnpackLimits { max_entries, ..UnpackLimits::default() };
+        unpack(&bundle[..], &Folder::at(target.path()).unwrap(), &limits).is_ok()
+    };
+    let entries = plan.entries() as u64;
+    assert!(unpacks(entries) && !unpacks(entries - 1), "{entries}");
+}
+
+#[test]
+fn rules_of_ignore_files_decide_as_with_git() {
+    for (ignore_files, packed) in [
+        (&[][..], "a.log a.py build/x.log build/y.py sub/a.log sub/deep/a.log"),
+        (&[("tree/.gitignore", "*.log\n")], "a.py build/y.py sub/deep/"),
+        (
+            &[("tree/.gitignore", "# *.py\n\n*.log  \n!a.log\n")],
+            "a.log a.py build/y.py sub/a.log sub/deep/a.log",
+        ),
+        (&[("tree/.gitignore", "/*.log\nbuild/\n")], "a.py sub/a.log sub/deep/a.log"),
+        (&[("tree/.gitignore", "build/\n!build/y.py\n")], "a.log a.py sub/a.log sub/deep/a.log"),
+        (&[("tree/.gitignore", "build/*\n!build/y.py\n")], "a.log a.py build/y.py sub/a.log sub/deep/a.log"),
+        (&[("tree/.gitignore", "a.py/\nsub/**/a.log\n")], "a.log a.py build/x.log build/y.py sub/deep/"),
+        (&[("tree/.gitignore", "\u{feff}build\r\nsub\r\n")], "a.log a.py"),
+        // The deeper file decides, and .cloakroomignore over .gitignore.
+        (
+            &[("tree/.gitignore", "*.log\n"), ("tree/sub/.gitignore", "!a.log\n")],
+            "a.py build/y.py sub/a.log sub/deep/a.log",
+        ),
+        (
+            &[("tree/.gitignore", "*.log\n"), ("tree/.cloakroomignore", "!/a.log\n*.py")],
+            "a.log build/ sub/deep/",
+        ),
+        // These do not count.
+        (
+            &[
+                (".gitignore", "*"),
+                ("tree/.ignore", "*"),
+                ("tree/.git/info/exclude", "*"),
+                (".git/info/exclude", "*"),
+            ],
+            ".ignore a.log a.py build/x.log build/y.py sub/a.log sub/deep/a.log",
+        ),
+    ] {
+        let outer = Outer::with(&[
+            "tree/a.py",
+            "tree/a.log",
+            "tree/build/x.log",
+            "tree/build/y.py",
+            "tree/sub/a.log",
+            "tree/sub/deep/a.log",
+        ]);
+        for (path, text) in ignore_files {
+            outer.add(path, text);
+        }
+        let plan = outer.tree();
+        let is_ignore_file = |name: &&str| name.ends_with("ignore") && *name != ".ignore";
+        let names = names(&plan);
+        let found: Vec<&str> = names.split(' ').filter(|name| !is_ignore_file(name)).collect();
+        assert_eq!(found.join(" "), packed, "{ignore_files:?}");
+        let rules = PackRules { no_ignore: true, ..PackRules::default() };
+        let all = outer.plan(&["tree"], &rules).unwrap();
+        assert!(all.files().iter().filter(|file| !is_ignore_file(&&*file.name)).count() >= 6);
+    }
+}
+
+#[test]
+fn what_is_left_out_is_counted_by_rule() {
+    let outer = Outer::with(&[
+        "tree/a.py",
+        "tree/.git/config",
+        "tree/sub/.git",
+        "tree/x.log",
+        "tree/y.log",
+        "tree/sub/t.tmp",
+    ]);
+    outer.add("tree/.gitignore", "*.log\nbuild/\n");
+    outer.add("tree/sub/.cloakroomignore", "*.tmp");
+    outer.add("tree/build/deep/x", "");
+    outer.add("tree/data/1.csv", "");
+    let rules = PackRules {
+        exclude: vec!["/data".to_owned(), "#1#".to_owned(), "!x".to_owned()],
+        ..PackRules::default()
+    };
+    let plan = outer.plan(&["tree"], &rules).unwrap();
+    assert_eq!(names(&plan), ".gitignore a.py sub/.cloakroomignore");
+    assert_eq!(
+        outer.left_out(&plan),
+        "1 folder by --exclude, 2 files and 1 folder by /tree/.gitignore, 1 file by /tree/sub/.cloakroomignore, \
+         1 file and 1 folder named .git"
+    );
+    let rules = PackRules { no_ignore: true, ..rules };
+    let plan = outer.plan(&["tree"], &rules).unwrap();
+    assert_eq!(outer.left_out(&plan), "1 folder by --exclude, 1 file and 1 folder named .git");
+}
+
+#[test]
+fn many_ignore_files_make_a_short_summary() {
+    let outer = Outer::with(&["tree/a"]);
+    for number in 0..50 {
+        outer.add(&format!("tree/{number}/.gitignore"), "x");
+        outer.add(&format!("tree/{number}/x"), "");
+    }
+    let told = outer.left_out(&outer.tree());
+    assert!(told.ends_with(", 46 files by 46 other ignore files"), "{told}");
+}
+
+#[test]
+fn a_file_that_is_named_is_under_no_rule() {
+    let outer = Outer::with(&["tree/a.log", "tree/b.py", "tree/.gitignore"]);
+    outer.add("tree/.gitignore", "*.log");
+    let rules = PackRules { exclude: vec!["*.log".to_owned()], ..PackRules::default() };
+    let plan = outer.plan(&["tree", "tree/a.log"], &rules).unwrap();
+    assert_eq!(names(&plan), ".gitignore a.log b.py");
+}
+
+#[test]
+fn secrets_are_refused_by_name_unless_they_are_included_or_left_out() {
+    let pem = format!("{}-----BEGIN RSA PRIVATE KEY-----\n", "x".repeat((64 << 10) - 20));
+    for (path, content, is_secret) in [
+        ("id_rsa", "", true),
+        ("keys/id_dsa", "", true),
+        ("id_ecdsa", "", true),
+        ("id_ed25519", "", true),
+        ("id_rsa.pub", "", false),
+        ("my_id_rsa", "", false),
+        (".netrc", "", true),
+        ("sub/.env", "", true),
+        (".ENV", "", true),
+        (".env.local", "", true),
+        (".env.example", "", false),
+        (".env.sample", "", false),
+        (".env.template", "", false),
+        (".environment", "", false),
+        ("tls.pem", &pem, true),
+        ("TLS.PEM", &pem, true),
+        ("ca.pem", "-----BEGIN CERTIFICATE-----", false),
+        ("key.txt", &pem, false),
+        ("x/.ssh/known_hosts", "", true),
+        (".aws/config", "", true),
+        (".kube/cache/x", "", true),
+        ("ssh/config", "", false),
+    ] {
+        let outer = Outer::with(&["tree/a"]);
+        outer.add(&format!("tree/{path}"), content);
+        let plan = |rules: &PackRules| outer.plan(&["tree"], rules);
+        assert_eq!(plan(&PackRules::default()).is_err(), is_secret, "{path}");
+        let all = PackRules { include_secrets: true, ..PackRules::default() };
+        assert_eq!(plan(&all).unwrap().files().len(), 2);
+        let without = PackRules { exclude: vec![path.to_owned()], ..PackRules::default() };
+        assert_eq!(names(&plan(&without).unwrap()).split(' ').next(), Some("a"));
+        let alone = outer.plan(&[&format!("tree/{path}")], &PackRules::default());
+        assert_eq!(alone.is_err(), is_secret, "{path} alone");
+    }
+}
+
+#[test]
+fn the_first_secrets_are_named_with_what_to_do() {
+    let outer = Outer::with(&["tree/.env", "tree/.gitignore"]);
+    let expected = "not packed, because they look like private keys or credentials: /tree/.env; leave them out (--exclude, \
+                    or .cloakroomignore), or send them with --include-secrets";
+    assert_eq!(outer.refusal(&["tree"]), expected);
+    outer.add("tree/.gitignore", ".env");
+    assert_eq!(names(&outer.tree()), ".gitignore");
+    for number in 0..10 {
+        outer.add(&format!("tree/.kube/{number}"), "");
+    }
+    let said = outer.refusal(&["tree"]);
+    assert!(said.contains(" and 5 more;"), "{said}");
+}
+
+#[test]
+fn a_link_that_stays_inside_is_packed_as_what_it_names() {
+    let outer = Outer::with(&["tree/real/a.sh", "tree/real/b/c", "tree/top"]);
+    fs::set_permissions(outer.path("tree/real/a.sh"), Permissions::from_mode(0o750)).unwrap();
+    outer.link("tree/copy", "real");
+    outer.link("tree/run", "real/a.sh");
+    outer.link("tree/real/b/up", "../../top");
+    outer.link("tree/absolute", outer.path("tree/top").to_str().unwrap());
+    let plan = outer.tree();
+    assert_eq!(names(&plan), "absolute copy/a.sh copy/b/c copy/b/up real/a.sh real/b/c real/b/up run top");
+    let executable: Vec<_> =
+        plan.files().iter().filter(|file| file.executable).map(|file| &*file.name).collect();
+    assert_eq!(executable, ["copy/a.sh", "real/a.sh", "run"]);
+    assert_eq!(plan.files().iter().find(|file| file.name == "run").unwrap().size_bytes, 14);
+}
+
+#[test]
+fn links_that_lead_elsewhere_are_refused_by_their_names() {
+    for (to, why) in [
+        ("../beside", "leads out of /tree"),
+        ("../tree-2/x", "leads out of /tree"),
+        ("/etc/passwd", "leads out of /tree"),
+        ("nothing", "leads to nothing"),
+        ("link", "leads in a circle"),
+        (".", "leads to a folder that it is in"),
+        ("..", "leads out of /tree"),
+    ] {
+        let outer = Outer::with(&["tree/a", "beside", "tree-2/x"]);
+        outer.link("tree/link", to);
+        let said = outer.refusal(&["tree"]);
+        assert!(
+            said.starts_with(&format!("cannot pack /tree/link: it is a link that {why}; leave it out")),
+            "{said}"
+        );
+        outer.add("tree/.gitignore", "link");
+        assert_eq!(names(&outer.tree()), ".gitignore a", "one that is left out is no error");
+    }
+}
+
+#[test]
+fn the_target_of_a_link_is_looked_at_too() {
+    for (to, is_secret) in [(".env", true), ("x/.ssh", true), ("key.pem", true), ("ok", false)] {
+        let outer = Outer::with(&["tree/x/.ssh/config", "tree/.env", "tree/ok"]);
+        outer.add("tree/key.pem", "PRIVATE KEY");
+        outer.add("tree/.gitignore", ".env\n.ssh\n*.pem\n");
+        outer.link("tree/link", to);
+        let said = outer.plan(&["tree"], &PackRules::default()).err().map(|error| error.to_string());
+        assert_eq!(said.is_some_and(|said| said.contains("/tree/link")), is_secret, "{to}");
+    }
+    let outer = Outer::with(&["tree/a", "tree/.git/config"]);
+    outer.link("tree/config", ".git/config");
+    let plan = outer.tree();
+    assert_eq!(
+        (names(&plan), outer.left_out(&plan)),
+        ("a".to_owned(), "1 file and 1 folder named .git".to_owned())
+    );
+}
+
+#[test]
+fn loops_and_mazes_of_links_end() {
+    let outer = Outer::with(&["tree/a/x", "tree/b/y"]);
+    outer.link("tree/a/to-b", "../b");
+    outer.link("tree/b/to-a", "../a");
+    assert!(outer.refusal(&["tree"]).contains("it is a link that leads to a folder that it is in"));
+    // Two links in each folder lead to the next one: two to the power of thirty paths.
+    let outer = Outer::with(&["tree/30/x"]);
+    for number in 0..30 {
+        outer.add(&format!("tree/{number}/"), "");
+        for name in ["l", "r"] {
+            outer.link(&format!("tree/{number}/{name}"), &format!("../{}", number + 1));
+        }
+    }
+    let said = outer.refusal(&["tree"]);
+    assert!(
+        said.starts_with("cannot pack /tree: the names of its files have more than 16777216 bytes"),
+        "{said}"
+    );
+}
+
+#[test]
+fn what_no_bundle_can_have_is_refused_with_its_path() {
+    let outer = Outer::with(&["tree/a"]);
+    let _listener = UnixListener::bind(outer.path("tree/socket")).unwrap();
+    assert!(
+        outer.refusal(&["tree"]).starts_with("cannot pack /tree/socket: it is a device, a pipe or a socket")
+    );
+    fs::remove_file(outer.path("tree/socket")).unwrap();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        outer.path("tree/.gitignore"),
+        rustix::fs::FileType::Fifo,
+        0o644.into(),
+        0,
+    )
+    .unwrap();
+    assert!(outer.refusal(&["tree"]).starts_with("cannot pack /tree/.gitignore: it is a device, a pipe"));
+    fs::remove_file(outer.path("tree/.gitignore")).unwrap();
+    for (name, why) in [
+        (&b"b\xff"[..], "the name is not UTF-8"),
+        (b"b\n", "control character"),
+        (b"b\\c", "backslash"),
+        (b".cloakroom-x", "not for bundles"),
+    ] {
+        let path = outer.path("tree").join(OsStr::from_bytes(name));
+        File::create(&path).unwrap();
+        let said = outer.refusal(&["tree"]);
+        assert!(said.starts_with("cannot pack /tree/") && said.contains(why), "{said}");
+        outer.add("tree/.gitignore", "b*\n.cloakroom-*");
+        assert_eq!(names(&outer.tree()), ".gitignore a");
+        fs::remove_file(outer.path("tree/.gitignore")).unwrap();
+        fs::remove_file(path).unwrap();
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_refused_with_its_path() {
+    for (path, mode) in [("tree/a", 0o000), ("tree/sub", 0o000), ("tree/sub/.gitignore", 0o000)] {
+        let outer = Outer::with(&["tree/a", "tree/sub/b", "tree/sub/.gitignore"]);
+        fs::set_permissions(outer.path(path), Permissions::from_mode(mode)).unwrap();
+        if File::open(outer.path(path)).is_ok() {
+            return eprintln!("not tested: root reads everything");
+        }
+        let said = outer.refusal(&["tree"]);
+        fs::set_permissions(outer.path(path), Permissions::from_mode(0o755)).unwrap();
+        assert!(said.starts_with(&format!("cannot read /{path}")), "{said}");
+    }
+}
+
+#[test]
+fn an_ignore_file_that_is_no_list_of_rules_is_refused() {
+    let outer = Outer::with(&["tree/a", "tree/.gitignore"]);
+    outer.add("tree/.gitignore", "x\n{\n");
+    let said = outer.refusal(&["tree"]);
+    assert!(said.starts_with("line 2 of /tree/.gitignore is no rule: "), "{said}");
+    outer.add("tree/.gitignore", &"x\n".repeat(1 << 20));
+    assert!(outer.refusal(&["tree"]).starts_with("cannot read /tree/.gitignore: "));
+    let rules = PackRules { no_ignore: true, ..PackRules::default() };
+    assert_eq!(names(&outer.plan(&["tree"], &rules).unwrap()), ".gitignore a");
+    for (glob, is_usable) in [("*.log", true), ("#x", true), ("{", false), ("", false), ("/", false)] {
+        assert_eq!(check_exclude(glob).is_ok(), is_usable, "{glob}");
+    }
+}
+
+#[test]
+fn nothing_left_is_an_error_that_says_why() {
+    let outer = Outer::with(&["tree/logs/"]);
+    assert_eq!(outer.refusal(&["tree"]), "there is no file to pack in the folders");
+    outer.add("tree/.gitignore", "*");
+    outer.add("tree/a", "");
+    let expected = "there is no file to pack in the folders: 2 files and 1 folder by /tree/.gitignore left out; change the \
+                    rules, or give --no-ignore";
+    assert_eq!(outer.refusal(&["tree"]), expected);
+}
+
+#[test]
+fn no_path_of_a_bundle_is_two_things() {
+    let outer = Outer::with(&["a/x/1", "b/x/2", "c/x", "d/1", "e/x/1", "f/x/", "1", "g/1"]);
+    let merged = |paths: &[&str]| outer.plan(paths, &PackRules::default()).map(|plan| names(&plan));
+    assert_eq!(merged(&["b", "a", "f", "a/.", "1"]).unwrap(), "1 x/1 x/2 x/");
+    assert_eq!(merged(&["a", "a/x/1"]).unwrap(), "1 x/1");
+    assert_eq!(merged(&["d", "d/1"]).unwrap(), "1", "the same file");
+    for (paths, first, second, name) in [
+        (["a", "e"], "/a/x/1", "/e/x/1", "x/1"),
+        (["a", "c"], "/c/x", "/a/x/1", "x"),
+        (["c", "f"], "/c/x", "x", "x"),
+        (["d", "1"], "/1", "/d/1", "1"),
+    ] {
+        let said = outer.refusal(&paths);
+        let expected =
+            format!("cannot pack {first} and {second} together: both become {name} in the bundle; ");
+        assert!(said.starts_with(&expected), "{said}");
+    }
+}
+
+#[test]
+fn top_is_a_folder_for_everything() {
+    let outer = Outer::with(&["tree/a/b", "tree/logs/", "x/c.jar", "y/c.jar"]);
+    let rules =
+        PackRules { top: Some("app".to_owned()), exclude: vec!["/a/z".to_owned()], ..PackRules::default() };
+    outer.add("tree/.gitignore", "/a/y");
+    outer.add("tree/a/y", "");
+    outer.add("tree/a/z", "");
+    let plan = outer.plan(&["tree", "x/c.jar", "y/c.jar"], &rules).unwrap();
+    assert_eq!(names(&plan), "app/.gitignore app/a/b app/c-1.jar app/c.jar app/logs/");
+    let plan = outer.plan(&["x/c.jar"], &rules).unwrap();
+    assert_eq!((names(&plan), plan.left_out()), ("app/c.jar".to_owned(), None));
+}
+
+#[test]
+fn the_same_tree_makes_the_same_bytes_and_modes_are_those_of_git() {
+    let outer = Outer::with(&["tree/z", "tree/m/run", "tree/a", "tree/empty/"]);
+    let mode =
+        |path: &str, mode| fs::set_permissions(outer.path(path), Permissions::from_mode(mode)).unwrap();
+    mode("tree/m/run", 0o700);
+    mode("tree/z", 0o666);
+    let bytes = || pack(&outer.tree(), &Disk, Vec::new(), &mut |_| ()).unwrap();
+    let before = bytes();
+    // Another order in the folder.
+    fs::rename(outer.path("tree/a"), outer.path("a")).unwrap();
+    fs::rename(outer.path("a"), outer.path("tree/a")).unwrap();
+    assert!(before == bytes());
+    let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(&before[..]));
+    let entries = archive.entries().unwrap().map(|entry| {
+        let entry = entry.unwrap();
+        (entry.path().unwrap().to_str().unwrap().to_owned(), entry.header().mode().unwrap())
+    });
+    let expected = [("empty/", 0o755), ("a", 0o644), ("m/run", 0o755), ("z", 0o644)];
+    assert_eq!(entries.collect::<Vec<_>>(), expected.map(|(path, mode)| (path.to_owned(), mode)));
+}
