@@ -1,7 +1,6 @@
 //! Blobs as objects of a bucket: `PREFIX/blobs/KEY`. The ledger is beside them (`log.rs`), where no listing of blobs finds it. In
 //! HDFS the same paths are files.
 
-mod answer;
 mod api;
 mod azure;
 mod backend;
@@ -9,6 +8,7 @@ mod calls;
 mod connector;
 mod copies;
 mod download;
+mod failure;
 mod google;
 mod hdfs;
 mod listing;

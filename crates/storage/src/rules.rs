@@ -5,7 +5,8 @@
 //!
 //! A deletion: row `deleting` → the last download ends → bytes removed → row `deleted`, the tombstone.
 //!
-//! A broken upload is abandoned in the ledger before its bytes are removed, and its row is removed last.
+//! A broken upload is given up, so that nothing here completes it; what was asked of the ledger before is then waited for, its
+//! bytes are removed, and its row last.
 //! [`Staging::recover`] finishes what a crash interrupts, at start and before every sweep.
 
 mod claim;

@@ -9,7 +9,7 @@ use futures_util::stream::BoxStream;
 use object_store::path::Path;
 use object_store::{Result, UpdateVersion};
 
-/// The objects of a store, or its files. An error has a [`CallTrouble`](super::answer::CallTrouble) as its cause.
+/// The objects of a store, or its files. An error has a [`CallTrouble`](super::failure::CallTrouble) as its cause.
 #[async_trait]
 pub(super) trait Api: Send + Sync {
     /// Gets the credentials for the next call, unless they are there. It is a step of its own, so that an error says whether the

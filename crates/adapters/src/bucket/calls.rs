@@ -13,8 +13,8 @@ use cloakroom_storage::store::{BlobFacts, StoreError};
 use object_store::path::Path;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::answer::CallFailure;
 use super::api::Api;
+use super::failure::CallFailure;
 use super::location::Location;
 use super::pool::Pool;
 

@@ -20,8 +20,8 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, Method};
 use rustls::{CertificateError, ClientConfig};
 
-use super::answer::{BROKEN, CallTrouble, LATE, Reason};
 use super::calls::PATIENCE;
+use super::failure::{BROKEN, CallTrouble, LATE, Reason};
 use super::names;
 use super::refusal::{Codes, StoreRefusal, element};
 

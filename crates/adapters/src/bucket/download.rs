@@ -12,9 +12,9 @@ use futures_util::stream::{self, BoxStream};
 use object_store::path::Path;
 use tokio::time::timeout;
 
-use super::answer::{BROKEN, CallFailure};
 use super::api::Meta;
 use super::calls::{Attempts, Bucket, PATIENCE};
+use super::failure::{BROKEN, CallFailure};
 use super::pool::Pause;
 
 /// How much memory a connection takes while it is read.

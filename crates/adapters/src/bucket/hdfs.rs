@@ -23,10 +23,10 @@ use object_store::{Result, UpdateVersion};
 use reqwest::Method;
 use serde::Deserialize;
 
-use super::answer::{BROKEN, CallTrouble};
 use super::api::{Answer, Api, Meta, Page};
 use super::backend::{Backend, Stamp};
 use super::calls::Bucket;
+use super::failure::{BROKEN, CallTrouble};
 use super::location::Kind;
 use super::probe::{Probe, ProbeError, Rights};
 use super::settings::{BucketSettingError, BucketSettings};

@@ -1,4 +1,4 @@
-//! Where a store is: `s3://BUCKET/PREFIX`, and the same with `az` and `gs`.
+//! Where a store is: `s3://BUCKET/PREFIX`, the same with `az` and `gs`, and `webhdfs://NAMENODES/PREFIX`.
 
 use std::fmt::{self, Display, Formatter};
 

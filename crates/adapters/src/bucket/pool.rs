@@ -89,7 +89,7 @@ impl<T: Send> Revoke for Mutex<Option<(T, Taken)>> {
 
 /// What kind of transfer waits for its client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum Direction {
     /// It loses what it has of the part, so it fails.
     Upload,
     /// It can ask the store again.
@@ -131,7 +131,7 @@ impl Pool {
     }
 
     /// Keeps something with its memory while its client is waited for.
-    fn pause<T: Send + 'static>(&self, kind: Kind, what: T, taken: Taken) -> Pause<T> {
+    fn pause<T: Send + 'static>(&self, kind: Direction, what: T, taken: Taken) -> Pause<T> {
         let (client, units, taken_at) = (taken.client.clone(), taken.units, taken.at);
         let slot = Slot::new(Mutex::new(Some((what, taken))));
         let lent = Lent {
@@ -153,7 +153,7 @@ impl Pool {
 
     /// The same for a download.
     pub(super) fn pause_download<T: Send + 'static>(&self, what: T, taken: Taken) -> Pause<T> {
-        self.pause(Kind::Download, what, taken)
+        self.pause(Direction::Download, what, taken)
     }
 
     /// Gives what is free to those who wait, and takes back what slow clients hold if that is not enough.
@@ -222,7 +222,7 @@ impl Pool {
     /// Waits until `client` may have memory for a part of `bytes`.
     pub(in crate::bucket) async fn part(&self, client: &Client, bytes: usize) -> Part {
         let taken = self.take(client, bytes as u64).await;
-        Part { filled: self.pause(Kind::Upload, BytesMut::with_capacity(bytes), taken), bytes }
+        Part { filled: self.pause(Direction::Upload, BytesMut::with_capacity(bytes), taken), bytes }
     }
 }
 

@@ -9,9 +9,9 @@ use object_store::UpdateVersion;
 use object_store::path::Path;
 use tokio::time::{Instant, timeout_at};
 
-use super::answer::CallFailure;
 use super::api::Answer;
 use super::calls::{Bucket, PATIENCE};
+use super::failure::CallFailure;
 
 /// A bucket that cannot be used.
 #[derive(Debug, thiserror::Error)]

@@ -76,7 +76,7 @@ impl LedgerOperation for NoteHandle {
     }
 }
 
-/// `pending → ready`. The handle goes only with this. Otherwise a later [`Abandon`] still needs it.
+/// `pending → ready`. Its handle goes, which is needed no more.
 pub(super) struct Complete(pub(super) Completion);
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! The driver's pod template, read as Spark's client library (fabric8) reads it. Fields that no type here knows are
+//! Pod templates, and other objects that a user writes, read as Spark's client library (fabric8) reads it. Fields that no type here knows are
 //! kept.
 
 mod document;

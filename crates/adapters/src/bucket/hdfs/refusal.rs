@@ -3,7 +3,7 @@
 use hyper::http::StatusCode;
 use serde_json::Value;
 
-use super::super::answer::{CallTrouble, Reason};
+use super::super::failure::{CallTrouble, Reason};
 use super::super::refusal::{Codes, Meaning, StoreRefusal, word};
 
 pub(super) const CODES: Codes =

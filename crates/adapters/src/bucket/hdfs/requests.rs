@@ -13,9 +13,9 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
-use super::super::answer::{CallTrouble, LATE, Reason};
 use super::super::calls::PATIENCE;
 use super::super::connector::{Count, beginning, why};
+use super::super::failure::{CallTrouble, LATE, Reason};
 use super::{Hdfs, refusal};
 
 /// How long a node may take to answer before the next one is asked.

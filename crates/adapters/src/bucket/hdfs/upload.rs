@@ -17,8 +17,8 @@ use tokio::sync::{Mutex, mpsc};
 use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::super::answer::{BROKEN, CallFailure};
 use super::super::calls::{Bucket, PATIENCE, to_complete};
+use super::super::failure::{BROKEN, CallFailure};
 use super::Hdfs;
 
 const ACTION: &str = "write";

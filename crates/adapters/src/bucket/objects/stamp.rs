@@ -7,10 +7,10 @@ use futures_util::TryStreamExt as _;
 use object_store::path::Path;
 use object_store::{Attribute, Attributes, Error, PutMode, PutOptions, Result, UpdateVersion};
 
-use super::super::answer::CallFailure;
 use super::super::api::Answer;
 use super::super::backend::Stamp;
 use super::super::calls::{Attempts, Bucket, PATIENCE};
+use super::super::failure::CallFailure;
 use super::Objects;
 
 /// No stamp is longer than this, in bytes.

@@ -9,7 +9,7 @@ use cloakroom_core::client::Client;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::{Kind, Patience, Pool, Revoke, Taken};
+use super::{Direction, Patience, Pool, Revoke, Taken};
 
 /// The memory of a download, in units. Each client may have one download in addition to a part.
 const DOWNLOAD: u32 = 512;
@@ -43,7 +43,7 @@ struct Waiting {
 /// Memory whose client is waited for.
 pub(super) struct Lent {
     pub client: Client,
-    pub kind: Kind,
+    pub kind: Direction,
     pub units: u32,
     pub since: Instant,
     /// When its memory was taken.
@@ -177,16 +177,16 @@ impl Queue {
         for ((number, lent), is_own) in others.chain(own.into_iter().map(|lent| (lent, true))) {
             let Some(held) = held.get_mut(&lent.client).filter(|_| missing > 0) else { break };
             let may = match lent.kind {
-                Kind::Download if is_own => lent.taken_at.elapsed() >= patience.turn,
+                Direction::Download if is_own => lent.taken_at.elapsed() >= patience.turn,
                 // It loses nothing by that.
-                Kind::Download => *held > has,
-                Kind::Upload => {
+                Direction::Download => *held > has,
+                Direction::Upload => {
                     ends_upload && lent.since.elapsed() >= patience.slow_upload && (is_own || *held > share)
                 }
             };
-            if may && (lent.kind == Kind::Upload || lent.since.elapsed() >= patience.slow_download) {
+            if may && (lent.kind == Direction::Upload || lent.since.elapsed() >= patience.slow_download) {
                 // One at a time.
-                ends_upload &= lent.kind == Kind::Download;
+                ends_upload &= lent.kind == Direction::Download;
                 missing = missing.saturating_sub(lent.units);
                 *held -= lent.units;
                 numbers.push(*number);

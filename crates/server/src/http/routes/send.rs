@@ -1,4 +1,4 @@
-//! Answers downloads in v0 and v1: headers, conditions, ranges, and the bytes.
+//! Answers downloads in v0 and v1: headers, conditions, ranges, and the bytes, which `WebHDFS` sends in the same way.
 
 use std::net::SocketAddr;
 
