@@ -28,7 +28,7 @@ pub use completions::{CompletionsArgs, ManArgs};
 pub use external_submitter::SubmitterChoice;
 pub use fetch::FetchArgs;
 pub use serve::{AccessArgs, KubernetesArgs, ServeArgs, UploadAuthChoice};
-pub use stage::{StageArgs, ca_giver, token_giver};
+pub use stage::{Printed, StageArgs, ca_giver, token_giver};
 pub use store::{AddressingChoice, StoreArgs};
 pub use submit::{SubmitArgs, VARIABLES as SUBMIT_VARIABLES, help as submit_help};
 

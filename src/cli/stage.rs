@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::BoolishValueParser;
 use clap::parser::ValueSource;
-use clap::{ArgMatches, Args};
+use clap::{ArgMatches, Args, ValueEnum};
 
 use super::external_submitter::ExternalSubmitterArgs;
 use super::giver;
@@ -95,6 +95,15 @@ pub struct StageArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "submitter")]
     pub ticket_to: Option<PathBuf>,
 
+    /// What to print on stdout. A URL with a key downloads the bundle without a ticket, for programs that send no header, such
+    /// as Ray; the ticket is then only in the file of --ticket-to
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t = Printed::Ticket, conflicts_with = "submitter")]
+    pub print: Printed,
+
+    /// How long that key is good for, such as 12h [default: 24h, or the server's limit]
+    #[arg(long, value_name = "DURATION", conflicts_with = "submitter")]
+    pub key_ttl: Option<SparkDuration>,
+
     /// Show no progress and no summary; warnings and errors only
     #[arg(long, short)]
     pub quiet: bool,
@@ -119,6 +128,15 @@ pub struct StageArgs {
 
     #[command(flatten)]
     pub external: ExternalSubmitterArgs,
+}
+
+/// What `stage` prints on stdout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Printed {
+    /// The ticket, as JSON
+    Ticket,
+    /// A URL that ends with .tar.gz and a key
+    UrlWithKey,
 }
 
 /// What of folders is sent.

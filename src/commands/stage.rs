@@ -25,10 +25,10 @@ use cloakroom_transfer::client::{
 
 use self::progress::StageProgress;
 use self::ticket_output::TicketOutput;
-use crate::cli::{StageArgs, token_giver};
+use crate::cli::{Printed, StageArgs, token_giver};
 use crate::commands::screen::Screen;
 use crate::commands::submit::signals::Signals;
-use crate::commands::{UsageError, tell};
+use crate::commands::{UsageError, refuse, tell};
 
 /// The answer to the first signal.
 const STOPPING: &str = "stopping: what is under way has to end, and is taken back";
@@ -38,11 +38,14 @@ pub async fn run(args: StageArgs) -> anyhow::Result<ExitCode> {
     if let Some(choice) = args.external.submitter {
         return external_submitter::run(&args, choice).await;
     }
+    if args.key_ttl.is_some() && args.print != Printed::UrlWithKey {
+        refuse!("--key-ttl is for the key of --print url-with-key: give that too, or leave it out");
+    }
     let screen = Screen::with(args.quiet, args.verbose);
     let place = args.place()?;
     let request = request(&args)?;
     // After the walk, which could find the unfinished file in one of the folders.
-    let output = TicketOutput::open(args.ticket_to.as_deref())?;
+    let output = TicketOutput::open(args.ticket_to.as_deref(), args.print == Printed::UrlWithKey)?;
     let http = HttpClient::new(&args.ca_files, Timeouts::default())?;
     let Reached { http, address, internal_url, tokens } = reach(&place, &args, http).await?;
     let request = StageRequest { tokens, ..request(address) };
@@ -74,10 +77,9 @@ pub async fn run(args: StageArgs) -> anyhow::Result<ExitCode> {
         tell(&format!("stopped: {}", take_back(&http, &request, &staged).await));
         return Ok(signals.exit_code());
     }
-    let done = output.to_string();
-    if let Err(error) = output.write(&staged.json) {
+    if let Err((error, what)) = give(&http, &request, &staged, output, &args).await {
         let left = take_back(&http, &request, &staged).await;
-        return Err(anyhow::Error::new(error).context(format!("the ticket cannot be {done}; {left}")));
+        return Err(error.context(format!("{what}; {left}")));
     }
     if !args.quiet {
         summarise(&staged, started);
@@ -92,6 +94,33 @@ pub async fn run(args: StageArgs) -> anyhow::Result<ExitCode> {
         ));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Gives the user what was asked for. An error says what the user does not get.
+async fn give(
+    http: &HttpClient,
+    request: &StageRequest,
+    staged: &Staged,
+    output: TicketOutput,
+    args: &StageArgs,
+) -> Result<(), (anyhow::Error, String)> {
+    let done = output.to_string();
+    if args.print == Printed::UrlWithKey {
+        let (server, ticket) = (&request.server, &staged.ticket);
+        let making = http.retried(server, RetryPolicy::brief(), &|_| {}, || {
+            http.make_read_key(server, ticket, args.key_ttl)
+        });
+        let keyed = making.await.map_err(|error| (error.into(), "the server made no key".to_owned()))?;
+        let (_, key) = keyed.url.split_once('?').unwrap_or_default();
+        let name = args.folders.top.as_deref().unwrap_or("bundle");
+        let url = format!("{}/content/{name}.tar.gz?{key}\n", ticket.url);
+        messages::show(&url)
+            .map_err(|error| (error.into(), "the URL cannot be printed on stdout".to_owned()))?;
+        if !args.quiet {
+            tell(&format!("whoever has the URL can read the bundle until {}", keyed.expires_at));
+        }
+    }
+    output.write(&staged.json).map_err(|error| (error.into(), format!("the ticket cannot be {done}")))
 }
 
 /// The way to the server.

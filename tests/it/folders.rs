@@ -12,12 +12,13 @@ use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_testing::front::{Front, Turn};
 use cloakroom_testing::noise::noise;
 use cloakroom_testing::process::{Cloakroom, output_in_time, stderr};
+use cloakroom_testing::wire::{Answer, ask};
 use cloakroom_testing::workspace::Workspace;
 
 /// A machine with folders, and a proxy before the server that counts.
 struct Stager {
     folder: Workspace,
-    _server: Cloakroom,
+    server: Cloakroom,
     front: Front,
 }
 
@@ -26,7 +27,7 @@ impl Stager {
         let folder = Workspace::with(files);
         let server = folder.serve(&[]);
         let front = Front::before(server.address.parse::<SocketAddr>().unwrap(), |_: &str| Turn::Pass);
-        Self { folder, _server: server, front }
+        Self { folder, server, front }
     }
 
     fn stage(&self, arguments: &[&str]) -> Output {
@@ -52,6 +53,14 @@ impl Stager {
         let output = output_in_time(&mut command);
         assert!(output.status.success(), "{}", stderr(&output));
         stderr(&output)
+    }
+
+    /// The answer of the server to a GET without any header of ours.
+    fn gets(&self, path: &str) -> Answer {
+        let request =
+            format!("GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.server.address);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(ask(self.server.address.parse().unwrap(), request))
     }
 
     fn set_mode(&self, path: &str, mode: u32) {
@@ -217,4 +226,37 @@ fn the_second_time_only_what_changed_of_a_folder_travels() {
     stages(all / 2);
     stager.fetches("out");
     assert_eq!(tree(&stager.folder.path("tree")), tree(&stager.folder.path("out")));
+}
+
+#[test]
+fn a_url_with_a_key_is_all_that_another_program_needs() {
+    let stager = Stager::with(&[("tree/job.py", "print()")]);
+    let arguments =
+        ["--top", "app", "--print", "url-with-key", "--key-ttl", "1h", "--ticket-to", "t.json", "tree"];
+    let output = stager.stage(&arguments);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("whoever has the URL can read the bundle until "),
+        "{}",
+        stderr(&output)
+    );
+    let url = String::from_utf8(output.stdout.clone()).unwrap();
+    let ticket: Ticket = serde_json::from_slice(&fs::read(stager.folder.path("t.json")).unwrap()).unwrap();
+    let (path, key) = url.trim_end().split_once("?token=").unwrap();
+    assert_eq!(path, format!("{}/content/app.tar.gz", ticket.url));
+    let path = format!("/{}?token={key}", path.splitn(4, '/').last().unwrap());
+    let answer = stager.gets(&path);
+    assert_eq!((answer.status, answer.body.len() as u64), (200, ticket.size_bytes));
+    let metrics = stager.gets("/metrics").text();
+    assert!(metrics.contains("cloakroom_"), "{metrics}");
+    for (place, text) in [("log", stager.server.log()), ("metrics", metrics), ("stderr", stderr(&output))] {
+        assert!(!text.contains(key), "the key is in the {place}");
+    }
+    let without = stager.stage(&["--key-ttl", "1h", "tree"]);
+    assert_eq!((without.status.code(), without.stdout.len()), (Some(2), 0), "{}", stderr(&without));
+    // What was staged for a key that the server does not make is released again.
+    let refused = stager.stage(&["--print", "url-with-key", "--key-ttl", "30d", "tree"]);
+    let said = stderr(&refused);
+    assert_eq!((refused.status.code(), refused.stdout.len()), (Some(1), 0), "{said}");
+    assert!(said.contains("7d at most") && said.contains("released again"), "{said}");
 }

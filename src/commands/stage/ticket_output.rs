@@ -12,16 +12,20 @@ use crate::commands::stdout;
 /// A place that can be written to. It is opened before anything is staged.
 pub enum TicketOutput {
     Stdout,
+    /// It is not asked for.
+    Nowhere,
     /// The file gets this name when it has all of its content. Until then an earlier one stays.
     File(NamedTempFile, PathBuf),
 }
 
 impl TicketOutput {
-    /// The file of `--ticket-to`, or stdout without one.
-    pub fn open(path: Option<&Path>) -> anyhow::Result<Self> {
-        let Some(path) = path else {
+    /// The file of `--ticket-to`. Without one it is stdout, unless that gets something else.
+    pub fn open(path: Option<&Path>, is_stdout_taken: bool) -> anyhow::Result<Self> {
+        if path.is_none() || is_stdout_taken {
             stdout::require()?;
-            return Ok(Self::Stdout);
+        }
+        let Some(path) = path else {
+            return Ok(if is_stdout_taken { Self::Nowhere } else { Self::Stdout });
         };
         let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
         let file = if path.is_dir() {
@@ -38,6 +42,7 @@ impl TicketOutput {
     /// Writes the line of the ticket.
     pub fn write(self, ticket: &str) -> io::Result<()> {
         match self {
+            Self::Nowhere => Ok(()),
             Self::Stdout => {
                 let mut stdout = io::stdout().lock();
                 writeln!(stdout, "{ticket}").and_then(|()| stdout.flush())
@@ -54,7 +59,7 @@ impl TicketOutput {
 impl fmt::Display for TicketOutput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Stdout => f.write_str("printed on stdout"),
+            Self::Stdout | Self::Nowhere => f.write_str("printed on stdout"),
             Self::File(_, path) => write!(f, "written to {}", path.display()),
         }
     }
