@@ -13,17 +13,22 @@ from cloakroom_client.api.operations import get_health
 from cloakroom_client.api.v0 import download_bundle_v0, ping_v0, stage_bundle_v0
 from cloakroom_client.api.v1 import (
     download_bundle,
+    download_named_bundle,
+    end_read_keys,
     get_metadata,
     get_server_info,
     head_bundle,
+    make_read_key,
     put_named_bundle,
     release_bundle,
     stage_bundle,
 )
 from cloakroom_client.models import (
     Code,
+    KeyedUrl,
     Metadata,
     Problem,
+    ReadKeyTerms,
     ResourcePage,
     ServerStatus,
     StagedResourcesOwner,
@@ -72,6 +77,15 @@ def v1(url, bundle):
     assert head_bundle.sync_detailed(ticket.resource_id, client=holder).status_code == 200
     metadata = get_metadata.sync(ticket.resource_id, client=holder)
     assert isinstance(metadata, Metadata) and metadata.owner.labels["team"] == "etl", metadata
+
+    keyed = make_read_key.sync(ticket.resource_id, client=holder, body=ReadKeyTerms(ttl="1h"))
+    assert isinstance(keyed, KeyedUrl), type(keyed)
+    key = keyed.url.split("?token=")[1]
+    named = download_named_bundle.sync_detailed(ticket.resource_id, "deps.tar.gz", client=anybody, token=key)
+    is_answer(named, 200, File)
+    assert named.parsed.payload.read() == bundle
+    assert end_read_keys.sync_detailed(ticket.resource_id, client=holder).status_code == 204
+    is_problem(download_bundle.sync_detailed(ticket.resource_id, client=anybody, token=key), 404, Code.NOT_FOUND)
 
     wrong = with_secret(url, "not-the-secret-of-this-resource")
     is_problem(download_bundle.sync_detailed(ticket.resource_id, client=wrong), 404, Code.NOT_FOUND)
