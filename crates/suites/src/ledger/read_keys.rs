@@ -21,9 +21,9 @@ fn adding(key: ReadKey, now: i64) -> KeyChange {
     KeyChange::Add { key, now: at(now), most: 2 }
 }
 
-/// The ends of the keys of a row, each of which is that of its id.
-async fn ends(data: &LedgerData, id: ResourceId, keys: &[ResourceId]) -> Vec<bool> {
-    let row = open(data).await.find(id).await.unwrap().unwrap().into_ready().unwrap();
+/// Which of the keys a row has.
+async fn has(ledger: &AnyLedger, id: ResourceId, keys: &[ResourceId]) -> Vec<bool> {
+    let row = ledger.find(id).await.unwrap().unwrap().into_ready().unwrap();
     let is_there =
         |key: &ResourceId| row.data.read_keys.iter().any(|known| known.opens(&secret(*key), at(0)));
     keys.iter().map(is_there).collect()
@@ -38,13 +38,14 @@ async fn keys_are_added_to_ready_rows_until_there_are_as_many_as_may_be(data: &L
     for (one, expected) in keys.into_iter().zip(expected) {
         assert_eq!(ledger.change_read_keys(id, adding(key(one, 50), 10)).await.unwrap(), expected);
     }
-    assert_eq!(ends(data, id, &keys).await, [true, true, false]);
+    assert_eq!(has(&ledger, id, &keys).await, [true, true, false]);
     for other in [new_id(), pending, deleting(&ledger).await, deleted(&ledger).await] {
         for change in [adding(key(keys[0], 50), 10), KeyChange::EndAll] {
             let changed = ledger.change_read_keys(other, change).await.unwrap();
             assert_eq!(changed, KeyChanged::NotReady);
         }
     }
+    assert_eq!(has(&open(data).await, id, &keys).await, [true, true, false], "they are durable");
 }
 
 async fn keys_that_have_ended_make_room_and_all_can_be_ended(data: &LedgerData) {
@@ -55,11 +56,11 @@ async fn keys_that_have_ended_make_room_and_all_can_be_ended(data: &LedgerData) 
         let changed = ledger.change_read_keys(id, adding(key(one, ends_at), now)).await.unwrap();
         assert_eq!(changed, KeyChanged::Done);
     }
-    assert_eq!(ends(data, id, &keys).await, [false, true, true]);
+    assert_eq!(has(&ledger, id, &keys).await, [false, true, true]);
     for _ in 0..2 {
         let changed = ledger.change_read_keys(id, KeyChange::EndAll).await.unwrap();
         assert_eq!(changed, KeyChanged::Done);
-        assert_eq!(ends(data, id, &keys).await, [false; 3]);
+        assert_eq!(has(&ledger, id, &keys).await, [false; 3]);
     }
 }
 
