@@ -65,7 +65,7 @@ pub struct FetchArgs {
     pub ca_files: Vec<PathBuf>,
 
     /// Most entries of one bundle, implied folders included
-    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    #[arg(long, value_name = "N", default_value_t = 200_000)]
     pub max_entries: u64,
 
     /// Most bytes of one bundle once it is unpacked, or of one remote file

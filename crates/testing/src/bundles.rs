@@ -312,7 +312,7 @@ fn hostile_sizes() -> Vec<(&'static str, Vec<u8>)> {
         ("global records of 8 MiB", long_record(b'g', 8 << 20)),
         ("a bomb of 65 GiB", bomb(65 << 30)),
         ("a bomb behind the end", bomb_behind_the_end(64 << 20)),
-        ("too many files", many_entries(100_001)),
-        ("too many records", many_global_records(100_001)),
+        ("too many files", many_entries(200_001)),
+        ("too many records", many_global_records(200_001)),
     ]
 }

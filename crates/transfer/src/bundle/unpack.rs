@@ -34,7 +34,7 @@ pub struct UnpackLimits {
 
 impl Default for UnpackLimits {
     fn default() -> UnpackLimits {
-        UnpackLimits { max_entries: 100_000, max_bytes: 64 << 30 }
+        UnpackLimits { max_entries: 200_000, max_bytes: 64 << 30 }
     }
 }
 
