@@ -5,7 +5,9 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 
 use cloakroom_fuzz::{Target, assert_readable};
-use cloakroom_transfer::bundle::{Disk, PackPlan, UnpackError, UnpackLimits, UnpackedFile, UnpackedTree, pack, unpack};
+use cloakroom_transfer::bundle::{
+    Disk, PackPlan, UnpackError, UnpackLimits, UnpackedFile, UnpackedTree, pack, unpack,
+};
 use flate2::Compression;
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
