@@ -80,8 +80,11 @@ fn check_refusal(error: &OwnerError) {
 }
 
 fn settings() -> Settings {
-    let lifetimes =
-        Lifetimes { unused_timeout: Duration::from_hours(1), max_unused: Duration::from_hours(24) };
+    let lifetimes = Lifetimes {
+        unused_timeout: Duration::from_hours(1),
+        max_unused: Duration::from_hours(24),
+        max_key_ttl: Duration::from_hours(24),
+    };
     Settings {
         upload_auth: UploadAuth::None,
         token_hint: String::new(),
