@@ -5,14 +5,13 @@
 //! - [`size`], [`time`]: sizes and times, as people write and read them
 //! - [`image`]: names of container images
 //! - [`suggestions`]: the word that was probably meant by a mistyped one
-//! - [`text`]: what comes from elsewhere, made fit to be shown
+//! - [`text`]: what comes from elsewhere, made fit to be shown, and what is never shown
 //! - [`retry`]: waits between attempts, and what is told of them
 //! - [`reload`]: files that are read again when they change
 //! - [`clock`]: what time it is, as a parameter
 //! - [`metrics`]: what Prometheus is told
 //! - [`lock`]: locks that a panic elsewhere does not close
-//! - [`client`], [`host`], [`waiting`]: clients that take turns
-//! - [`secret_text`]: tokens, passwords and keys that settings give
+//! - [`client`], [`waiting`]: clients, their hosts, and how they take turns
 
 #![deny(missing_docs)]
 
