@@ -252,6 +252,10 @@ fn a_url_with_a_key_is_all_that_another_program_needs() {
     for (place, text) in [("log", stager.server.log()), ("metrics", metrics), ("stderr", stderr(&output))] {
         assert!(!text.contains(key), "the key is in the {place}");
     }
+    symlink("t.json", stager.folder.path("link")).unwrap();
+    let linked = stager.stage(&["--ticket-to", "link", "tree"]);
+    assert_eq!(linked.status.code(), Some(2), "{}", stderr(&linked));
+    assert!(fs::symlink_metadata(stager.folder.path("link")).unwrap().is_symlink());
     let without = stager.stage(&["--key-ttl", "1h", "tree"]);
     assert_eq!((without.status.code(), without.stdout.len()), (Some(2), 0), "{}", stderr(&without));
     // What was staged for a key that the server does not make is released again.

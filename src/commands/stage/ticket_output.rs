@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use tempfile::NamedTempFile;
 
-use crate::commands::stdout;
+use crate::commands::{refuse, stdout};
 
 /// A place that can be written to. It is opened before anything is staged.
 pub enum TicketOutput {
@@ -28,8 +28,15 @@ impl TicketOutput {
             return Ok(if is_stdout_taken { Self::Nowhere } else { Self::Stdout });
         };
         let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+        // A device, a pipe or a link would be replaced by the file.
+        let is_other = path.symlink_metadata().is_ok_and(|found| !found.is_file());
         let file = if path.is_dir() {
             Err(ErrorKind::IsADirectory)
+        } else if is_other {
+            refuse!(
+                "--ticket-to names {}, which is no file: name a new file, or leave it out for stdout",
+                path.display()
+            );
         } else {
             // The whole error has the name that the file has until then, which says nothing to a user.
             NamedTempFile::new_in(folder).map_err(|error| error.kind())
