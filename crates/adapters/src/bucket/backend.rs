@@ -1,4 +1,4 @@
-//! What each kind of stores does in its own way, and in more than one call.
+//! The port behind which the kinds of stores differ: uploads, the stamp, the try at the start.
 
 use std::sync::Arc;
 

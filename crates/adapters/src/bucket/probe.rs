@@ -43,7 +43,7 @@ pub enum ProbeError {
     },
 }
 
-/// What a kind of stores calls the rights that are needed, in its policies, in the order of [`Right`].
+/// The names of the rights in a store's policies, in the order of [`Right`].
 pub(super) type Rights = [&'static str; 5];
 
 /// What the credentials must allow.

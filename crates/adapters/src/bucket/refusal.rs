@@ -58,7 +58,7 @@ pub(super) struct StoreRefusal {
     pub codes: &'static Codes,
     /// A message that has no credentials.
     pub message: Option<String>,
-    /// What the code means, and what an admin changes; `None` if only the code is known.
+    /// How an admin mends it; `None` if that is not known.
     pub advice: Option<String>,
 }
 
@@ -158,7 +158,7 @@ impl Display for StoreRefusal {
     }
 }
 
-/// What the answer means, and what an admin changes.
+/// How an admin mends it, if the answer tells.
 fn advice(
     codes: &Codes,
     status: StatusCode,
@@ -193,7 +193,7 @@ fn advice(
 /// Words of an answer of a bucket that keeps its objects for a time.
 const KEEPS_OBJECTS: [&str; 4] = ["Object Lock", "object lock", "WORM", "retention"];
 
-/// The store lets nobody in.
+/// For codes of an account that the provider has closed.
 pub(super) const CLOSED: &str = "the provider has closed the bucket or its account: ask its owner why";
 
 /// The object is where it cannot be read from.

@@ -171,6 +171,7 @@ async fn terms_that_cannot_be_are_refused_and_not_repeated() {
         (r#"{"ttl":"0s"}"#, "shorter than a second"),
         (r#"{"ttl":"long"}"#, "ttl is not usable"),
         (r#"{"ttl":5}"#, "as the API describes it"),
+        (r#"["1h"]"#, "as the API describes it"),
         (r#"{"for":"hunter2-hunter2"}"#, "as the API describes it"),
         ("hunter2-hunter2", "as the API describes it"),
     ] {
@@ -178,6 +179,9 @@ async fn terms_that_cannot_be_are_refused_and_not_repeated() {
         assert_eq!((refused.status, refused.code.as_str()), (400, "invalid-parameter"), "{body}");
         assert!(refused.detail.contains(said) && !refused.detail.contains("hunter2"), "{}", refused.detail);
     }
+    let with_query = app.client.post(app.url(&format!("{}?ttl=1m", keys_path(&ticket.resource_id))));
+    let refused = problem(with_query.bearer_auth(&ticket.resource_secret).send().await.unwrap()).await;
+    assert_eq!((refused.status, refused.code.as_str()), (400, "invalid-parameter"));
     let (made, _) = new_key(&app, &ticket, "").await;
     assert_eq!(made.expires_at, app.clock.now().checked_add(HOUR).unwrap(), "a day would be too long");
     for (secret, expected) in [(None, 401), (Some("another-horse"), 404)] {

@@ -206,6 +206,7 @@ fn planned(path: &Path, name: &str, machine: Machine) -> Result<PlannedFile, Pla
     match machine.facts.kind(path) {
         Ok(Kind::File { size_bytes, modified, .. }) => Ok(PlannedFile {
             path: path.to_owned(),
+            real: None,
             name: name.to_owned(),
             size_bytes: *size_bytes,
             modified: *modified,

@@ -141,7 +141,11 @@ impl<W: BundleOutput> Packer<'_, W> {
     /// jars would interrupt the stored blocks.
     fn file(&mut self, file: &PlannedFile, sources: &dyn Sources) -> Result<(), PackError> {
         let method = Method::for_name(&file.name);
-        let mut source = sources.open(&file.path).map_err(|source| unreadable(&file.path, source))?;
+        let opened = match &file.real {
+            Some(real) => sources.open_without_links(real),
+            None => sources.open(&file.path),
+        };
+        let mut source = opened.map_err(|source| unreadable(&file.path, source))?;
         check_unchanged(file, &*source)?;
         self.end_group_before(file).map_err(PackError::Write)?;
         self.put(method, &headers(file))?;

@@ -1,7 +1,7 @@
 //! The plan of a bundle: checks and names every file before the first byte is written.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -11,6 +11,7 @@ use thiserror::Error;
 
 use super::names::unique_names;
 use super::policy::{NameFault, check_file_name};
+use super::sources::open_file;
 use super::tree::{LeftOut, PackRules, SecretFiles, WalkedFiles, walk};
 
 /// Why files cannot be packed.
@@ -88,6 +89,9 @@ pub struct PackPlan {
 pub struct PlannedFile {
     /// The path as the caller gave it, or below a folder that the caller gave.
     pub path: PathBuf,
+    /// The same without links, for a file of a folder: nothing outside of the folder may take its place. `None` for a file that the
+    /// caller named.
+    pub real: Option<PathBuf>,
     /// The path in the bundle.
     pub name: String,
     /// The file's size when the plan was made.
@@ -260,9 +264,10 @@ pub(super) fn inspect(path: &Path, name: String) -> Result<PlannedFile, PackErro
     if !metadata.is_file() {
         return Err(PackError::Special { path: path.to_owned() });
     }
-    File::open(path).map_err(|source| not_there(path, source))?;
+    open_file(path).map_err(|source| not_there(path, source))?;
     Ok(PlannedFile {
         path: path.to_owned(),
+        real: None,
         name,
         size_bytes: metadata.len(),
         modified: metadata.modified().ok(),

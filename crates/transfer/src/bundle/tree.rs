@@ -136,7 +136,7 @@ impl FolderWalk<'_> {
         }
         let file = inspect(&path, name)?;
         walked.secrets.look(self.rules, &file, &real)?;
-        walked.files.push(file);
+        walked.files.push(PlannedFile { real: Some(real), ..file });
         Ok(true)
     }
 

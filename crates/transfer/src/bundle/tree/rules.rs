@@ -62,7 +62,10 @@ fn add_glob(builder: &mut GitignoreBuilder, glob: &str) -> Result<(), String> {
         return Err("it names nothing".to_owned());
     }
     let escape = if glob.starts_with(['#', '!']) { "\\" } else { "" };
-    builder.add_line(None, &format!("{escape}{glob}")).map(drop).map_err(|error| error.to_string())
+    builder
+        .add_line(None, &format!("{escape}{}", with_plain_braces(glob)))
+        .map(drop)
+        .map_err(|error| error.to_string())
 }
 
 /// The rules of the ignore files in a folder.
@@ -75,7 +78,9 @@ pub(super) fn of_folder(folder: &Path) -> Result<Option<Gitignore>, PackError> {
             PackError::IgnoreFile { path: path.clone(), line, why }
         };
         for (number, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
-            builder.add_line(Some(path.clone()), line).map_err(|error| refused(number + 1, error))?;
+            builder
+                .add_line(Some(path.clone()), &with_plain_braces(line))
+                .map_err(|error| refused(number + 1, error))?;
         }
     }
     let rules = builder.build().map_err(|error| {
@@ -83,6 +88,28 @@ pub(super) fn of_folder(folder: &Path) -> Result<Option<Gitignore>, PackError> {
         PackError::IgnoreFile { path, line: 1, why: error.to_string() }
     })?;
     Ok(Some(rules).filter(|rules| !rules.is_empty()))
+}
+
+/// The rule with braces as plain characters: the library takes them for alternatives, and git does not. In a class they are plain for
+/// both.
+fn with_plain_braces(rule: &str) -> String {
+    let (mut plain, mut is_escaped, mut class) = (String::with_capacity(rule.len()), false, 0);
+    for char in rule.chars() {
+        // How many characters of a class have come; a bracket that is the first one of them does not end it.
+        class = match char {
+            '[' if class == 0 && !is_escaped => 1,
+            '!' | '^' if class == 1 => 1,
+            ']' if class > 1 => 0,
+            _ if class > 0 => class + 1,
+            _ => 0,
+        };
+        if class == 0 && !is_escaped && ['{', '}'].contains(&char) {
+            plain.push('\\');
+        }
+        plain.push(char);
+        is_escaped = char == '\\' && !is_escaped;
+    }
+    plain
 }
 
 /// The text of an ignore file. A link is none, as with git.

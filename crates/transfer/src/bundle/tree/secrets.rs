@@ -2,7 +2,6 @@
 
 use std::ffi::OsStr;
 use std::fmt;
-use std::fs::File;
 use std::io::{self, ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
@@ -10,6 +9,7 @@ use memchr::memmem;
 
 use super::{PackRules, unreadable};
 use crate::bundle::plan::{PackError, PlannedFile};
+use crate::bundle::sources::open_file;
 
 const FILES: [&str; 6] = ["id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", ".netrc", ".env"];
 const FOLDERS: [&str; 3] = [".ssh", ".aws", ".kube"];
@@ -84,7 +84,7 @@ fn is_pem(path: &Path) -> bool {
 }
 
 fn has_private_key(path: &Path) -> io::Result<bool> {
-    let (mut file, finder) = (File::open(path)?, memmem::Finder::new(PRIVATE_KEY));
+    let (mut file, finder) = (open_file(path)?, memmem::Finder::new(PRIVATE_KEY));
     let (mut piece, mut kept) = (vec![0; PIECE_BYTES], 0);
     loop {
         let filled = match file.read(&mut piece[kept..]) {

@@ -381,14 +381,16 @@ fn what_cannot_be_read_is_refused_with_its_path() {
 #[test]
 fn an_ignore_file_that_is_no_list_of_rules_is_refused() {
     let outer = Outer::with(&["tree/a", "tree/.gitignore"]);
-    outer.add("tree/.gitignore", "x\n{\n");
+    outer.add("tree/.gitignore", "x\n[z-a]\n");
     let said = outer.refusal(&["tree"]);
     assert!(said.starts_with("line 2 of /tree/.gitignore is no rule: "), "{said}");
     outer.add("tree/.gitignore", &"x\n".repeat(1 << 20));
     assert!(outer.refusal(&["tree"]).starts_with("cannot read /tree/.gitignore: "));
     let rules = PackRules { no_ignore: true, ..PackRules::default() };
     assert_eq!(names(&outer.plan(&["tree"], &rules).unwrap()), ".gitignore a");
-    for (glob, is_usable) in [("*.log", true), ("#x", true), ("{", false), ("", false), ("/", false)] {
+    for (glob, is_usable) in
+        [("*.log", true), ("#x", true), ("{", true), ("[z-a]", false), ("", false), ("/", false)]
+    {
         assert_eq!(check_exclude(glob).is_ok(), is_usable, "{glob}");
     }
 }
@@ -458,4 +460,41 @@ fn the_same_tree_makes_the_same_bytes_and_modes_are_those_of_git() {
     });
     let expected = [("empty/", 0o755), ("a", 0o644), ("m/run", 0o755), ("z", 0o644)];
     assert_eq!(entries.collect::<Vec<_>>(), expected.map(|(path, mode)| (path.to_owned(), mode)));
+}
+
+/// With the same size and time, only the place tells them apart.
+#[test]
+fn what_takes_the_place_of_a_planned_file_does_not_travel() {
+    let refused = |change: &dyn Fn(&Outer)| {
+        let outer = Outer::with(&["tree/a/file", "beside/file"]);
+        let plan = outer.tree();
+        change(&outer);
+        let modified = plan.files()[0].modified.unwrap();
+        let taken = File::options().append(true).open(outer.path("beside/file")).unwrap();
+        taken.set_modified(modified).unwrap();
+        let error = pack(&plan, &Disk, Vec::new(), &mut |_| ()).unwrap_err();
+        cloakroom_core::text::chain(&error)
+    };
+    let said = refused(&|outer| {
+        fs::write(outer.path("beside/file"), "tree/b/file").unwrap();
+        fs::rename(outer.path("tree/a"), outer.path("gone")).unwrap();
+        outer.link("tree/a", "../beside");
+    });
+    assert!(said.contains("a link has taken its place"), "{said}");
+    let said = refused(&|outer| {
+        fs::remove_file(outer.path("tree/a/file")).unwrap();
+        let pipe = outer.path("tree/a/file");
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0)
+            .unwrap();
+    });
+    assert!(said.contains("no regular file any more"), "{said}");
+}
+
+#[test]
+fn braces_are_plain_characters_as_for_git() {
+    let outer = Outer::with(&["tree/a.bak", "tree/x.{bak,tmp}", "tree/b", "tree/{a,b}", "tree/[{]"]);
+    outer.add("tree/.gitignore", "*.{bak,tmp}\n{a,b}\n\\{c\n[[{]*\n");
+    let plan = outer.tree();
+    let names: Vec<&str> = plan.files().iter().map(|file| file.name.as_str()).collect();
+    assert_eq!(names, [".gitignore", "a.bak", "b"]);
 }

@@ -37,7 +37,7 @@ async fn answer(
         let id = id.and_then(|id| ResourceId::parse(&id).ok()).ok_or(AccessError::WrongKey)?;
         state.staging.find_by_key(id, &key).await?
     } else {
-        let (id, secret) = ticket(id.as_deref(), &headers)?;
+        let (id, secret) = ticket(id, &headers)?;
         state.staging.find(id, &secret).await?
     };
     send(state, resource, peer, &method, &headers, ApiError::from).await

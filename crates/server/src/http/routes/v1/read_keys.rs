@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, PathRejection};
-use axum::extract::{ConnectInfo, Path, Query, State};
+use axum::extract::{ConnectInfo, Path, Query, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode};
 
 use super::resource::ticket;
@@ -44,10 +44,16 @@ pub(super) async fn post(
     State(state): State<AppState>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     path: Result<Path<String>, PathRejection>,
+    RawQuery(query): RawQuery,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<(StatusCode, Json<KeyedUrl>), ApiError> {
-    let (id, secret) = ticket(path.ok().as_deref().map(String::as_str), &headers)?;
+    let (id, secret) = ticket(path.ok().map(|Path(id)| id), &headers)?;
+    if query.is_some() {
+        return Err(invalid(
+            "a request for a key takes no parameters: say how long it is good for in the body",
+        ));
+    }
     let settings = &state.settings;
     let ttl = ttl(body, settings.lifetimes.max_key_ttl)?;
     let (key, expires_at) = state.staging.make_read_key(id, &secret, ttl).await?;
@@ -75,7 +81,7 @@ pub(super) async fn delete(
     path: Result<Path<String>, PathRejection>,
     headers: HeaderMap,
 ) -> Result<StatusCode, ApiError> {
-    let (id, secret) = ticket(path.ok().as_deref().map(String::as_str), &headers)?;
+    let (id, secret) = ticket(path.ok().map(|Path(id)| id), &headers)?;
     state.staging.end_read_keys(id, &secret).await?;
     tracing::info!(resource_id = %id, "its read keys were ended");
     Ok(StatusCode::NO_CONTENT)
@@ -104,7 +110,8 @@ fn ttl(body: Result<Bytes, BytesRejection>, most: Duration) -> Result<Duration, 
     let body = body.map_err(|_| unusable())?;
     let ReadKeyTerms { ttl } = match body.trim_ascii() {
         [] => ReadKeyTerms::default(),
-        json => serde_json::from_slice(json).map_err(|_| unusable())?,
+        json if json.starts_with(b"{") => serde_json::from_slice(json).map_err(|_| unusable())?,
+        _ => return Err(unusable()),
     };
     if most.is_zero() {
         return Err(invalid("this server makes no read keys (--max-key-ttl 0s)"));

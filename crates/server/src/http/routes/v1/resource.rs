@@ -16,13 +16,13 @@ use cloakroom_storage::AccessError;
 
 /// The ticket of a request. A missing secret is `401`. A malformed id is answered like an unknown one.
 pub(super) fn ticket(
-    id: Option<&str>,
+    id: Option<String>,
     headers: &HeaderMap,
 ) -> Result<(ResourceId, ResourceSecret), ApiError> {
     let secret = credentials(headers)?.ok_or_else(|| {
         ApiError::unauthorized("show the ticket: send its secret as “Authorization: Bearer SECRET”")
     })?;
-    let id = id.and_then(|id| ResourceId::parse(id).ok());
+    let id = id.and_then(|id| ResourceId::parse(&id).ok());
     Ok((id.ok_or(AccessError::NotFound)?, secret))
 }
 
@@ -43,7 +43,7 @@ pub(super) async fn metadata(
     path: Result<Path<String>, PathRejection>,
     headers: HeaderMap,
 ) -> Result<Json<Metadata>, ApiError> {
-    let (id, secret) = ticket(path.ok().as_deref().map(String::as_str), &headers)?;
+    let (id, secret) = ticket(path.ok().map(|Path(id)| id), &headers)?;
     let resource = state.staging.find(id, &secret).await?;
     Ok(Json(describe(&resource, &state.judge)))
 }
@@ -89,7 +89,7 @@ pub(super) async fn delete(
     path: Result<Path<String>, PathRejection>,
     headers: HeaderMap,
 ) -> Result<StatusCode, ApiError> {
-    let (id, secret) = ticket(path.ok().as_deref().map(String::as_str), &headers)?;
+    let (id, secret) = ticket(path.ok().map(|Path(id)| id), &headers)?;
     state.staging.release(id, &secret).await?;
     Ok(StatusCode::NO_CONTENT)
 }
