@@ -132,7 +132,7 @@ impl PackPlan {
             if is_folder {
                 walk(path, rules, &exclude, &mut walked)?;
             } else {
-                let file = inspect(path, file_name(path)?)?;
+                let file = inspect(path, path, file_name(path)?)?;
                 walked.secrets.look(rules, &file, &real)?;
                 named.push(file);
             }
@@ -258,13 +258,13 @@ fn because(left_out: &LeftOut) -> String {
     format!(": {left_out} left out; change the rules, or give --no-ignore")
 }
 
-/// Inspects one file. Checks the file type before it opens the file, because opening a pipe would wait for its writer.
-pub(super) fn inspect(path: &Path, name: String) -> Result<PlannedFile, PackError> {
-    let metadata = fs::metadata(path).map_err(|source| not_there(path, source))?;
+/// Inspects the file at `found`, which is shown as `path`. Checks the file type before it opens the file, because opening a pipe would wait for its writer.
+pub(super) fn inspect(path: &Path, found: &Path, name: String) -> Result<PlannedFile, PackError> {
+    let metadata = fs::metadata(found).map_err(|source| not_there(path, source))?;
     if !metadata.is_file() {
         return Err(PackError::Special { path: path.to_owned() });
     }
-    open_file(path).map_err(|source| not_there(path, source))?;
+    open_file(found).map_err(|source| not_there(path, source))?;
     Ok(PlannedFile {
         path: path.to_owned(),
         real: None,

@@ -46,8 +46,9 @@ struct FolderWalk<'a> {
 
 /// A folder on the way to an entry.
 struct Level {
+    /// As it is shown.
     path: PathBuf,
-    /// The same without links.
+    /// The same without links, of which a system follows only some in one path.
     real: PathBuf,
     /// Its path in the bundle.
     name: String,
@@ -79,7 +80,7 @@ pub(super) fn walk(
     let mut open = vec![Rc::new(root)];
     while let Some(level) = open.pop() {
         let mut is_empty = true;
-        for entry in fs::read_dir(&level.path).map_err(|source| unreadable(&level.path, source))? {
+        for entry in fs::read_dir(&level.real).map_err(|source| unreadable(&level.path, source))? {
             let entry = entry.map_err(|source| unreadable(&level.path, source))?;
             is_empty &= !walk.entry(&level, &entry, &mut open, walked)?;
         }
@@ -98,7 +99,7 @@ impl FolderWalk<'_> {
         name: String,
         above: Option<Rc<Level>>,
     ) -> Result<Level, PackError> {
-        let ignore = if self.rules.no_ignore { None } else { rules::of_folder(&path)? };
+        let ignore = if self.rules.no_ignore { None } else { rules::of_folder(&path, &real)? };
         Ok(Level { path, real, name, ignore, above })
     }
 
@@ -110,10 +111,11 @@ impl FolderWalk<'_> {
         open: &mut Vec<Rc<Level>>,
         walked: &mut WalkedFiles,
     ) -> Result<bool, PackError> {
-        let (path, name) = (entry.path(), entry.file_name());
+        let (found, name) = (entry.path(), entry.file_name());
+        let path = level.path.join(&name);
         let is_link = entry.file_type().map_err(|source| unreadable(&path, source))?.is_symlink();
         // For the rules, a link is what is sent for it.
-        let is_folder = path.is_dir();
+        let is_folder = found.is_dir();
         if let Some(by) = self.left_out_by(level, &name, is_folder) {
             walked.left_out.add(&by, is_folder);
             return Ok(false);
@@ -122,7 +124,7 @@ impl FolderWalk<'_> {
         let name = level.path_of(name.to_str().ok_or_else(|| fault(NameFault::NotUtf8))?);
         check_path(&name).map_err(fault)?;
         walked.count_name(&name, self.folder)?;
-        let real = if is_link { self.target(&path)? } else { level.real.join(entry.file_name()) };
+        let real = if is_link { self.target(&path, &found)? } else { found };
         if real.strip_prefix(&self.real).is_ok_and(has_git) {
             walked.left_out.add(rules::BY_GIT, is_folder);
             return Ok(false);
@@ -134,7 +136,7 @@ impl FolderWalk<'_> {
             open.push(Rc::new(self.enter(path, real, name, Some(Rc::clone(level)))?));
             return Ok(true);
         }
-        let file = inspect(&path, name)?;
+        let file = inspect(&path, &real, name)?;
         walked.secrets.look(self.rules, &file, &real)?;
         walked.files.push(PlannedFile { real: Some(real), ..file });
         Ok(true)
@@ -160,15 +162,15 @@ impl FolderWalk<'_> {
         }
     }
 
-    /// What a link leads to, without further links.
-    fn target(&self, path: &Path) -> Result<PathBuf, PackError> {
+    /// What the link at `found`, which is shown as `path`, leads to, without further links.
+    fn target(&self, path: &Path, found: &Path) -> Result<PathBuf, PackError> {
         let refused = |why: String| PackError::Link { path: path.to_owned(), why };
-        match fs::canonicalize(path) {
+        match fs::canonicalize(found) {
             Ok(real) if real.starts_with(&self.real) => Ok(real),
             Ok(_) => Err(refused(format!("leads out of {}", self.folder.display()))),
             Err(error) if error.kind() == ErrorKind::NotFound => Err(refused("leads to nothing".to_owned())),
             Err(error) if Errno::from_io_error(&error) == Some(Errno::LOOP) => {
-                Err(refused("leads in a circle".to_owned()))
+                Err(refused("leads in a circle or through too many links".to_owned()))
             }
             Err(error) => Err(unreadable(path, error)),
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
-use std::io::Read as _;
+use std::io::{self, ErrorKind, Read as _};
 use std::path::Path;
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder, Glob};
@@ -68,11 +68,14 @@ fn add_glob(builder: &mut GitignoreBuilder, glob: &str) -> Result<(), String> {
         .map_err(|error| error.to_string())
 }
 
-/// The rules of the ignore files in a folder.
-pub(super) fn of_folder(folder: &Path) -> Result<Option<Gitignore>, PackError> {
+/// The rules of the ignore files in the folder at `found`, which is shown as `folder`.
+pub(super) fn of_folder(folder: &Path, found: &Path) -> Result<Option<Gitignore>, PackError> {
     let mut builder = GitignoreBuilder::new("");
-    for path in IGNORE_FILES.map(|name| folder.join(name)) {
-        let Some(text) = read(&path)? else { continue };
+    for name in IGNORE_FILES {
+        let path = folder.join(name);
+        let Some(text) = read(&found.join(name)).map_err(|source| unreadable(&path, source))? else {
+            continue;
+        };
         let refused = |line, error: ignore::Error| {
             let why = error.to_string();
             PackError::IgnoreFile { path: path.clone(), line, why }
@@ -113,15 +116,15 @@ fn with_plain_braces(rule: &str) -> String {
 }
 
 /// The text of an ignore file. A link is none, as with git.
-fn read(path: &Path) -> Result<Option<String>, PackError> {
-    if !fs::symlink_metadata(path).is_ok_and(|found| found.is_file()) {
+fn read(found: &Path) -> io::Result<Option<String>> {
+    if !fs::symlink_metadata(found).is_ok_and(|found| found.is_file()) {
         return Ok(None);
     }
-    let file = open_regular(CWD, path, OFlags::RDONLY).map_err(|source| unreadable(path, source))?;
-    let mut text = Vec::new();
-    file.take(LONGEST_IGNORE_FILE + 1).read_to_end(&mut text).map_err(|source| unreadable(path, source))?;
+    let (file, mut text) = (open_regular(CWD, found, OFlags::RDONLY)?, Vec::new());
+    file.take(LONGEST_IGNORE_FILE + 1).read_to_end(&mut text)?;
     if text.len() as u64 > LONGEST_IGNORE_FILE {
-        return Err(unreadable(path, std::io::ErrorKind::FileTooLarge.into()));
+        let why = format!("it has more than {LONGEST_IGNORE_FILE} bytes; no ignore file may");
+        return Err(io::Error::new(ErrorKind::FileTooLarge, why));
     }
     // A rule that is no UTF-8 is for names that are none, and those are refused anyway.
     Ok(Some(String::from_utf8_lossy(&text).into_owned()))

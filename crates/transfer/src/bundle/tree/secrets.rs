@@ -42,7 +42,7 @@ impl SecretFiles {
         let names = [Path::new(&file.name), real];
         let mut is_secret = names.iter().any(|path| is_named_so(path));
         if !is_secret && names.iter().any(|path| is_pem(path)) {
-            is_secret = has_private_key(&file.path).map_err(|source| unreadable(&file.path, source))?;
+            is_secret = has_private_key(real).map_err(|source| unreadable(&file.path, source))?;
         }
         if is_secret {
             self.count += 1;

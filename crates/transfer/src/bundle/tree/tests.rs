@@ -1,3 +1,6 @@
+mod links;
+mod rules;
+
 use std::ffi::OsStr;
 use std::fs::{File, Permissions};
 use std::os::unix::ffi::OsStrExt as _;
@@ -90,112 +93,6 @@ fn entries_are_counted_as_unpacking_counts_them() {
 }
 
 #[test]
-fn rules_of_ignore_files_decide_as_with_git() {
-    for (ignore_files, packed) in [
-        (&[][..], "a.log a.py build/x.log build/y.py sub/a.log sub/deep/a.log"),
-        (&[("tree/.gitignore", "*.log\n")], "a.py build/y.py sub/deep/"),
-        (
-            &[("tree/.gitignore", "# *.py\n\n*.log  \n!a.log\n")],
-            "a.log a.py build/y.py sub/a.log sub/deep/a.log",
-        ),
-        (&[("tree/.gitignore", "/*.log\nbuild/\n")], "a.py sub/a.log sub/deep/a.log"),
-        (&[("tree/.gitignore", "build/\n!build/y.py\n")], "a.log a.py sub/a.log sub/deep/a.log"),
-        (&[("tree/.gitignore", "build/*\n!build/y.py\n")], "a.log a.py build/y.py sub/a.log sub/deep/a.log"),
-        (&[("tree/.gitignore", "a.py/\nsub/**/a.log\n")], "a.log a.py build/x.log build/y.py sub/deep/"),
-        (&[("tree/.gitignore", "\u{feff}build\r\nsub\r\n")], "a.log a.py"),
-        // The deeper file decides, and .cloakroomignore over .gitignore.
-        (
-            &[("tree/.gitignore", "*.log\n"), ("tree/sub/.gitignore", "!a.log\n")],
-            "a.py build/y.py sub/a.log sub/deep/a.log",
-        ),
-        (
-            &[("tree/.gitignore", "*.log\n"), ("tree/.cloakroomignore", "!/a.log\n*.py")],
-            "a.log build/ sub/deep/",
-        ),
-        // These do not count.
-        (
-            &[
-                (".gitignore", "*"),
-                ("tree/.ignore", "*"),
-                ("tree/.git/info/exclude", "*"),
-                (".git/info/exclude", "*"),
-            ],
-            ".ignore a.log a.py build/x.log build/y.py sub/a.log sub/deep/a.log",
-        ),
-    ] {
-        let outer = Outer::with(&[
-            "tree/a.py",
-            "tree/a.log",
-            "tree/build/x.log",
-            "tree/build/y.py",
-            "tree/sub/a.log",
-            "tree/sub/deep/a.log",
-        ]);
-        for (path, text) in ignore_files {
-            outer.add(path, text);
-        }
-        let plan = outer.tree();
-        let is_ignore_file = |name: &&str| name.ends_with("ignore") && *name != ".ignore";
-        let names = names(&plan);
-        let found: Vec<&str> = names.split(' ').filter(|name| !is_ignore_file(name)).collect();
-        assert_eq!(found.join(" "), packed, "{ignore_files:?}");
-        let rules = PackRules { no_ignore: true, ..PackRules::default() };
-        let all = outer.plan(&["tree"], &rules).unwrap();
-        assert!(all.files().iter().filter(|file| !is_ignore_file(&&*file.name)).count() >= 6);
-    }
-}
-
-#[test]
-fn what_is_left_out_is_counted_by_rule() {
-    let outer = Outer::with(&[
-        "tree/a.py",
-        "tree/.git/config",
-        "tree/sub/.git",
-        "tree/x.log",
-        "tree/y.log",
-        "tree/sub/t.tmp",
-    ]);
-    outer.add("tree/.gitignore", "*.log\nbuild/\n");
-    outer.add("tree/sub/.cloakroomignore", "*.tmp");
-    outer.add("tree/build/deep/x", "");
-    outer.add("tree/data/1.csv", "");
-    let rules = PackRules {
-        exclude: vec!["/data".to_owned(), "#1#".to_owned(), "!x".to_owned()],
-        ..PackRules::default()
-    };
-    let plan = outer.plan(&["tree"], &rules).unwrap();
-    assert_eq!(names(&plan), ".gitignore a.py sub/.cloakroomignore");
-    assert_eq!(
-        outer.left_out(&plan),
-        "1 folder by --exclude, 2 files and 1 folder by /tree/.gitignore, 1 file by /tree/sub/.cloakroomignore, \
-         1 file and 1 folder named .git"
-    );
-    let rules = PackRules { no_ignore: true, ..rules };
-    let plan = outer.plan(&["tree"], &rules).unwrap();
-    assert_eq!(outer.left_out(&plan), "1 folder by --exclude, 1 file and 1 folder named .git");
-}
-
-#[test]
-fn many_ignore_files_make_a_short_summary() {
-    let outer = Outer::with(&["tree/a"]);
-    for number in 0..50 {
-        outer.add(&format!("tree/{number}/.gitignore"), "x");
-        outer.add(&format!("tree/{number}/x"), "");
-    }
-    let told = outer.left_out(&outer.tree());
-    assert!(told.ends_with(", 46 files by 46 other ignore files"), "{told}");
-}
-
-#[test]
-fn a_file_that_is_named_is_under_no_rule() {
-    let outer = Outer::with(&["tree/a.log", "tree/b.py", "tree/.gitignore"]);
-    outer.add("tree/.gitignore", "*.log");
-    let rules = PackRules { exclude: vec!["*.log".to_owned()], ..PackRules::default() };
-    let plan = outer.plan(&["tree", "tree/a.log"], &rules).unwrap();
-    assert_eq!(names(&plan), ".gitignore a.log b.py");
-}
-
-#[test]
 fn secrets_are_refused_by_name_unless_they_are_included_or_left_out() {
     let pem = format!("{}-----BEGIN RSA PRIVATE KEY-----\n", "x".repeat((64 << 10) - 20));
     for (path, content, is_secret) in [
@@ -251,85 +148,6 @@ fn the_first_secrets_are_named_with_what_to_do() {
 }
 
 #[test]
-fn a_link_that_stays_inside_is_packed_as_what_it_names() {
-    let outer = Outer::with(&["tree/real/a.sh", "tree/real/b/c", "tree/top"]);
-    fs::set_permissions(outer.path("tree/real/a.sh"), Permissions::from_mode(0o750)).unwrap();
-    outer.link("tree/copy", "real");
-    outer.link("tree/run", "real/a.sh");
-    outer.link("tree/real/b/up", "../../top");
-    outer.link("tree/absolute", outer.path("tree/top").to_str().unwrap());
-    let plan = outer.tree();
-    assert_eq!(names(&plan), "absolute copy/a.sh copy/b/c copy/b/up real/a.sh real/b/c real/b/up run top");
-    let executable: Vec<_> =
-        plan.files().iter().filter(|file| file.executable).map(|file| &*file.name).collect();
-    assert_eq!(executable, ["copy/a.sh", "real/a.sh", "run"]);
-    assert_eq!(plan.files().iter().find(|file| file.name == "run").unwrap().size_bytes, 14);
-}
-
-#[test]
-fn links_that_lead_elsewhere_are_refused_by_their_names() {
-    for (to, why) in [
-        ("../beside", "leads out of /tree"),
-        ("../tree-2/x", "leads out of /tree"),
-        ("/etc/passwd", "leads out of /tree"),
-        ("nothing", "leads to nothing"),
-        ("link", "leads in a circle"),
-        (".", "leads to a folder that it is in"),
-        ("..", "leads out of /tree"),
-    ] {
-        let outer = Outer::with(&["tree/a", "beside", "tree-2/x"]);
-        outer.link("tree/link", to);
-        let said = outer.refusal(&["tree"]);
-        assert!(
-            said.starts_with(&format!("cannot pack /tree/link: it is a link that {why}; leave it out")),
-            "{said}"
-        );
-        outer.add("tree/.gitignore", "link");
-        assert_eq!(names(&outer.tree()), ".gitignore a", "one that is left out is no error");
-    }
-}
-
-#[test]
-fn the_target_of_a_link_is_looked_at_too() {
-    for (to, is_secret) in [(".env", true), ("x/.ssh", true), ("key.pem", true), ("ok", false)] {
-        let outer = Outer::with(&["tree/x/.ssh/config", "tree/.env", "tree/ok"]);
-        outer.add("tree/key.pem", "PRIVATE KEY");
-        outer.add("tree/.gitignore", ".env\n.ssh\n*.pem\n");
-        outer.link("tree/link", to);
-        let said = outer.plan(&["tree"], &PackRules::default()).err().map(|error| error.to_string());
-        assert_eq!(said.is_some_and(|said| said.contains("/tree/link")), is_secret, "{to}");
-    }
-    let outer = Outer::with(&["tree/a", "tree/.git/config"]);
-    outer.link("tree/config", ".git/config");
-    let plan = outer.tree();
-    assert_eq!(
-        (names(&plan), outer.left_out(&plan)),
-        ("a".to_owned(), "1 file and 1 folder named .git".to_owned())
-    );
-}
-
-#[test]
-fn loops_and_mazes_of_links_end() {
-    let outer = Outer::with(&["tree/a/x", "tree/b/y"]);
-    outer.link("tree/a/to-b", "../b");
-    outer.link("tree/b/to-a", "../a");
-    assert!(outer.refusal(&["tree"]).contains("it is a link that leads to a folder that it is in"));
-    // Two links in each folder lead to the next one: two to the power of thirty paths.
-    let outer = Outer::with(&["tree/30/x"]);
-    for number in 0..30 {
-        outer.add(&format!("tree/{number}/"), "");
-        for name in ["l", "r"] {
-            outer.link(&format!("tree/{number}/{name}"), &format!("../{}", number + 1));
-        }
-    }
-    let said = outer.refusal(&["tree"]);
-    assert!(
-        said.starts_with("cannot pack /tree: the names of its files have more than 16777216 bytes"),
-        "{said}"
-    );
-}
-
-#[test]
 fn what_no_bundle_can_have_is_refused_with_its_path() {
     let outer = Outer::with(&["tree/a"]);
     let _listener = UnixListener::bind(outer.path("tree/socket")).unwrap();
@@ -375,23 +193,6 @@ fn what_cannot_be_read_is_refused_with_its_path() {
         let said = outer.refusal(&["tree"]);
         fs::set_permissions(outer.path(path), Permissions::from_mode(0o755)).unwrap();
         assert!(said.starts_with(&format!("cannot read /{path}")), "{said}");
-    }
-}
-
-#[test]
-fn an_ignore_file_that_is_no_list_of_rules_is_refused() {
-    let outer = Outer::with(&["tree/a", "tree/.gitignore"]);
-    outer.add("tree/.gitignore", "x\n[z-a]\n");
-    let said = outer.refusal(&["tree"]);
-    assert!(said.starts_with("line 2 of /tree/.gitignore is no rule: "), "{said}");
-    outer.add("tree/.gitignore", &"x\n".repeat(1 << 20));
-    assert!(outer.refusal(&["tree"]).starts_with("cannot read /tree/.gitignore: "));
-    let rules = PackRules { no_ignore: true, ..PackRules::default() };
-    assert_eq!(names(&outer.plan(&["tree"], &rules).unwrap()), ".gitignore a");
-    for (glob, is_usable) in
-        [("*.log", true), ("#x", true), ("{", true), ("[z-a]", false), ("", false), ("/", false)]
-    {
-        assert_eq!(check_exclude(glob).is_ok(), is_usable, "{glob}");
     }
 }
 
@@ -488,13 +289,4 @@ fn what_takes_the_place_of_a_planned_file_does_not_travel() {
             .unwrap();
     });
     assert!(said.contains("no regular file any more"), "{said}");
-}
-
-#[test]
-fn braces_are_plain_characters_as_for_git() {
-    let outer = Outer::with(&["tree/a.bak", "tree/x.{bak,tmp}", "tree/b", "tree/{a,b}", "tree/[{]"]);
-    outer.add("tree/.gitignore", "*.{bak,tmp}\n{a,b}\n\\{c\n[[{]*\n");
-    let plan = outer.tree();
-    let names: Vec<&str> = plan.files().iter().map(|file| file.name.as_str()).collect();
-    assert_eq!(names, [".gitignore", "a.bak", "b"]);
 }
