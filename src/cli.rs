@@ -4,6 +4,7 @@ mod admin;
 mod completions;
 mod external_submitter;
 mod fetch;
+mod pods;
 mod serve;
 mod stage;
 mod store;
@@ -25,7 +26,7 @@ pub use admin::{
     TOKEN_FLAG as ADMIN_TOKEN_FLAG, token_giver as admin_token_giver,
 };
 pub use completions::{CompletionsArgs, ManArgs};
-pub use external_submitter::SubmitterChoice;
+pub use external_submitter::{SparkSubmitter, SubmitterChoice};
 pub use fetch::FetchArgs;
 pub use serve::{AccessArgs, KubernetesArgs, ServeArgs, UploadAuthChoice};
 pub use stage::{Printed, StageArgs, ca_giver, token_giver};

@@ -39,7 +39,7 @@ fn run() -> anyhow::Result<ExitCode> {
         match cli.command {
             Command::Submit(args) => commands::submit::run(args.arguments).await,
             Command::Serve(args) => commands::serve::run(*args).await,
-            Command::Stage(args) => commands::stage::run(*args).await,
+            Command::Stage(args) => Box::pin(commands::stage::run(*args)).await,
             Command::Fetch(args) => commands::fetch::run(args).await,
             Command::Ls(args) => commands::admin::ls(args).await,
             Command::Show(args) => commands::admin::show(args).await,

@@ -14,18 +14,27 @@ pub enum SubmitterChoice {
     /// The Kubeflow Spark Operator: prints the SparkApplication of -f with the staged files in it, or only its fields
     /// without -f.
     SparkOperator,
+    /// kubectl: prints the Pod or Job of -f with the files in it.
+    Pods,
+}
+
+/// The program that submits a Spark application.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SparkSubmitter {
+    SparkSubmit,
+    SparkOperator,
 }
 
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "For a Spark application that something else submits")]
+#[command(next_help_heading = "For what something else submits: a Spark application, a Pod or a Job")]
 pub struct ExternalSubmitterArgs {
     /// The program that will submit the application. stage creates the Secret and the ConfigMap for the init-container,
     /// and prints what to pass on to that program
     #[arg(long = "for", value_name = "SUBMITTER", value_enum)]
     pub submitter: Option<SubmitterChoice>,
 
-    /// File of a SparkApplication; - is stdin. stage uploads its local files, and prints it with the staged files in
-    /// it, for `kubectl apply -f -`
+    /// File of a SparkApplication, a Pod or a Job; - is stdin. stage uploads the application's local files, or the named
+    /// ones, and prints it with the staged files in it, for `kubectl apply -f -`
     #[arg(long, short = 'f', value_name = "YAML", requires = "submitter", conflicts_with_all = ["labels", "kind"])]
     pub filename: Option<PathBuf>,
 
@@ -53,14 +62,30 @@ pub struct ExternalSubmitterArgs {
     #[arg(long = "conf", value_name = "KEY=VALUE", value_parser = setting, requires = "submitter")]
     pub settings: Vec<(String, String)>,
 
-    /// Folder for the pod templates; each run writes files with new names
-    #[arg(long, value_name = "DIR", default_value = ".", requires = "submitter")]
-    pub templates_to: PathBuf,
+    /// Folder for the pod templates; each run writes files with new names [default: .]
+    #[arg(long, value_name = "DIR", requires = "submitter")]
+    pub templates_to: Option<PathBuf>,
 
     /// Create no objects, and ask no cluster about them. Print the Secret and the ConfigMap for `kubectl apply -f -`, and on stderr
     /// what to pass on to the submitter. The files are staged all the same, because the Secret holds their tickets
     #[arg(long, requires = "submitter")]
     pub dry_run: bool,
+}
+
+impl ExternalSubmitterArgs {
+    /// The first flag that is given for a Spark application.
+    pub fn first_of_spark(&self) -> Option<&'static str> {
+        let given = [
+            ("--jars", self.jars.is_some()),
+            ("--files", self.files.is_some()),
+            ("--archives", self.archives.is_some()),
+            ("--py-files", self.py_files.is_some()),
+            ("--conf", !self.settings.is_empty()),
+            ("--templates-to", self.templates_to.is_some()),
+            ("--dry-run", self.dry_run),
+        ];
+        given.into_iter().find_map(|(flag, is_given)| is_given.then_some(flag))
+    }
 }
 
 fn setting(text: &str) -> Result<(String, String), String> {

@@ -8,6 +8,7 @@ use clap::{ArgMatches, Args, ValueEnum};
 
 use super::external_submitter::ExternalSubmitterArgs;
 use super::giver;
+use super::pods::PodsArgs;
 use crate::commands::{UsageError, refuse};
 
 use cloakroom_core::resource::{Owner, OwnerError, OwnerKind, is_dns_subdomain};
@@ -36,8 +37,8 @@ const SERVICE: (&str, &str) = ("--server-service", "CLOAKROOM_SERVER_SERVICE");
 
 /// Pack files and folders into one bundle, upload it while packing, and print its ticket as JSON
 ///
-/// With --for, stage the files of a Spark application that spark-submit or the Spark operator will submit, and print
-/// what to pass on to it.
+/// With --for, stage the files of a Spark application that spark-submit or the Spark operator will submit, or of a Pod or
+/// a Job, and print what to pass on to the submitter.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:
   cloakroom stage -n demo -l app=demo --ticket-to ticket.json lib/*.jar
@@ -45,7 +46,8 @@ const SERVICE: (&str, &str) = ("--server-service", "CLOAKROOM_SERVER_SERVICE");
   cloakroom stage --server https://HOST:31000 --ca-file tls.crt \\
       --token-file upload-token -n spark -l spark-app-selector=my-job \\
       --ttl 12h --ticket-to ticket.json app.jar
-  cloakroom stage --for spark-operator -f app.yaml | kubectl apply -f -")]
+  cloakroom stage --for spark-operator -f app.yaml | kubectl apply -f -
+  cloakroom stage --for pods -f job.yaml . | kubectl apply -f -")]
 pub struct StageArgs {
     #[arg(long, value_name = "URI", env = SERVER_VARIABLE, value_parser = ServerAddress::parse, help = SERVER_HELP)]
     pub server: Option<ServerAddress>,
@@ -58,8 +60,7 @@ pub struct StageArgs {
     #[arg(long = "label", short = 'l', value_name = "KEY=VALUE", value_parser = label)]
     pub labels: Vec<(String, String)>,
 
-    /// Name of the one owning object; with -f, which application of the file to take [default: all objects with the
-    /// labels]
+    /// Name of the one owning object; with -f, which object of the file to take [default: all objects with the labels]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
 
@@ -116,7 +117,8 @@ pub struct StageArgs {
     pub folders: FolderArgs,
 
     /// Files and folders to stage. What is in a folder keeps its path below it. Named files go beside that: a second one of
-    /// the same name becomes NAME-1.EXT. With --for: the application's own jar, Python or R file, unless it is in the image
+    /// the same name becomes NAME-1.EXT. With --for spark-…: the application's own jar, Python or R file, unless it is in the
+    /// image
     #[arg(required_unless_present = "submitter", value_name = "FILE")]
     pub files: Vec<PathBuf>,
 
@@ -128,6 +130,9 @@ pub struct StageArgs {
 
     #[command(flatten)]
     pub external: ExternalSubmitterArgs,
+
+    #[command(flatten)]
+    pub pods: PodsArgs,
 }
 
 /// What `stage` prints on stdout.
@@ -143,23 +148,34 @@ pub enum Printed {
 #[derive(Debug, Clone, Args)]
 pub struct FolderArgs {
     /// Glob, as in .gitignore, for what in the folders is not sent; repeatable
-    #[arg(long, value_name = "GLOB", value_parser = exclude, conflicts_with = "submitter")]
+    #[arg(long, value_name = "GLOB", value_parser = exclude)]
     pub exclude: Vec<String>,
 
     /// Send also what .gitignore and .cloakroomignore in the folders leave out
-    #[arg(long, conflicts_with = "submitter")]
+    #[arg(long)]
     pub no_ignore: bool,
 
     /// Send private keys and credentials too, such as .env, .netrc and what is in .ssh
-    #[arg(long, conflicts_with = "submitter")]
+    #[arg(long)]
     pub include_secrets: bool,
 
     /// Folder of the bundle that gets everything [default: none]
-    #[arg(long, value_name = "NAME", value_parser = top, conflicts_with = "submitter")]
+    #[arg(long, value_name = "NAME", value_parser = top)]
     pub top: Option<String>,
 }
 
 impl FolderArgs {
+    /// The first of these flags that is given.
+    pub fn first_given(&self) -> Option<&'static str> {
+        let given = [
+            ("--exclude", !self.exclude.is_empty()),
+            ("--no-ignore", self.no_ignore),
+            ("--include-secrets", self.include_secrets),
+            ("--top", self.top.is_some()),
+        ];
+        given.into_iter().find_map(|(flag, is_given)| is_given.then_some(flag))
+    }
+
     pub fn rules(&self) -> PackRules {
         let Self { exclude, no_ignore, include_secrets, top } = self.clone();
         PackRules { exclude, no_ignore, include_secrets, top }
@@ -242,10 +258,11 @@ impl ByFlag {
 }
 
 impl StageArgs {
-    /// Where the server is, for `stage` without `--for`. By default it is on this machine.
+    /// Where the server is. By default it is on this machine, or with `--for` a Service.
     pub fn place(&self) -> anyhow::Result<ServerPlace> {
         let choice = self.choice(ServerChoice::default())?;
-        if choice.address.is_some() || !choice.is_named() && !self.names_cluster() {
+        let is_near = self.external.submitter.is_none() && !choice.is_named() && !self.names_cluster();
+        if choice.address.is_some() || is_near {
             let address = choice.address.map_or_else(|| USUAL_SERVER.to_owned(), |said| said.value);
             let address = ServerAddress::parse(&address).map_err(|error| UsageError::from_error(&error))?;
             if self.service.upload_service_account.is_some() {

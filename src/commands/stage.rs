@@ -2,32 +2,29 @@
 
 mod external_submitter;
 mod messages;
+mod object_file;
+mod pods;
 pub(super) mod progress;
 mod request;
 mod through_api_server;
 mod ticket_output;
+mod upload;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Instant;
 
 use cloakroom_core::resource::{Owner, OwnerKind, POD};
-use cloakroom_core::size::format_size;
-use cloakroom_core::time::format_elapsed;
 use cloakroom_reach::ServerPlace;
-use cloakroom_submit::Uploading;
-use cloakroom_transfer::bundle::{Disk, LeftOut, PackPlan, UnpackLimits};
+use cloakroom_transfer::bundle::{Disk, PackPlan};
 use cloakroom_transfer::client::{
-    HttpClient, RetryPolicy, ServerAddress, StageError, StageRequest, Staged, StagedBefore, Timeouts,
-    UploadToken, UploadTokens, Url, shown,
+    HttpClient, RetryPolicy, ServerAddress, StageRequest, Staged, StagedBefore, Timeouts, UploadToken,
+    UploadTokens, Url, shown,
 };
 
-use self::progress::StageProgress;
 use self::ticket_output::TicketOutput;
-use crate::cli::{Printed, StageArgs, token_giver};
-use crate::commands::screen::Screen;
-use crate::commands::submit::signals::Signals;
+use self::upload::Upload;
+use crate::cli::{Printed, SparkSubmitter, StageArgs, SubmitterChoice, token_giver};
 use crate::commands::{UsageError, refuse, tell};
 
 /// The answer to the first signal.
@@ -35,78 +32,54 @@ const STOPPING: &str = "stopping: what is under way has to end, and is taken bac
 
 /// Stages the files.
 pub async fn run(args: StageArgs) -> anyhow::Result<ExitCode> {
-    if let Some(choice) = args.external.submitter {
-        return external_submitter::run(&args, choice).await;
-    }
+    let spark = match args.external.submitter {
+        None => return print_ticket(&args).await,
+        Some(SubmitterChoice::Pods) => return pods::run(&args).await,
+        Some(SubmitterChoice::SparkSubmit) => SparkSubmitter::SparkSubmit,
+        Some(SubmitterChoice::SparkOperator) => SparkSubmitter::SparkOperator,
+    };
+    external_submitter::run(&args, spark).await
+}
+
+async fn print_ticket(args: &StageArgs) -> anyhow::Result<ExitCode> {
     if args.key_ttl.is_some() && args.print != Printed::UrlWithKey {
         refuse!("--key-ttl is for the key of --print url-with-key: give that too, or leave it out");
     }
-    let screen = Screen::with(args.quiet, args.verbose);
     let place = args.place()?;
-    let request = request(&args)?;
+    let owner = owner(args)?;
+    let request = request(args, owner, plan(args)?)?;
     // After the walk, which could find the unfinished file in one of the folders.
     let output = TicketOutput::open(args.ticket_to.as_deref(), args.print == Printed::UrlWithKey)?;
-    let http = HttpClient::new(&args.ca_files, Timeouts::default())?;
-    let Reached { http, address, internal_url, tokens } = reach(&place, &args, http).await?;
+    let namespace = args.namespace.as_deref().unwrap_or_default();
+    let Reached { http, address, internal_url, tokens, .. } = reach(&place, args, namespace).await?;
     let request = StageRequest { tokens, ..request(address) };
-    request.check_token()?;
-    let policy = RetryPolicy { attempts: args.attempts, ..RetryPolicy::default() };
-    warn(&request.plan);
-    let signals = Signals::watch(&screen)?;
-    let uploading = Uploading { server: place.to_string(), ..Uploading::from(&request) };
-    let progress = Arc::new(StageProgress::start(&screen, &uploading, args.quiet));
-    if let Some(left_out) = request.plan.left_out().filter(|_| !args.quiet) {
-        screen.tell(&told(left_out));
-    }
-    let started = Instant::now();
-    let staging = http.stage(&signals.stop, &request, policy, Arc::clone(&progress) as _);
-    let staged = until_ended(staging, &signals, &args, &screen).await;
-    progress.end();
-    let staged = match staged {
-        Err(error @ StageError::Stopped { .. }) => {
-            tell(&error.to_string());
-            return Ok(signals.exit_code());
-        }
-        staged => staged?,
-    };
+    let upload = Upload::new(http, request, &place, args)?;
+    let Some(staged) = upload.run().await? else { return Ok(upload.exit_code()) };
     let staged = match &internal_url {
         Some(url) => staged.at(url),
         None => staged,
     };
-    if signals.stop.is_cancelled() {
-        tell(&format!("stopped: {}", take_back(&http, &request, &staged).await));
-        return Ok(signals.exit_code());
-    }
-    if let Err((error, what)) = give(&http, &request, &staged, output, &args).await {
-        let left = take_back(&http, &request, &staged).await;
+    if let Err((error, what)) = give(&upload, &staged, output, args).await {
+        let left = upload.take_back(&staged).await;
         return Err(error.context(format!("{what}; {left}")));
     }
-    if !args.quiet {
-        summarise(&staged, started);
-    }
+    upload.summarise(&staged);
     if internal_url.is_none() {
-        warn_of_address(&request.server, &staged.ticket.url);
-    }
-    if staged.may_be_twice {
-        tell(&format!(
-            "warning: {} perhaps has it a second time, because an upload of it had no answer; that one expires unused",
-            request.server
-        ));
+        warn_of_address(&upload.request.server, &staged.ticket.url);
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Gives the user what was asked for. An error says what the user does not get.
 async fn give(
-    http: &HttpClient,
-    request: &StageRequest,
+    upload: &Upload<'_>,
     staged: &Staged,
     output: TicketOutput,
     args: &StageArgs,
 ) -> Result<(), (anyhow::Error, String)> {
     let done = output.to_string();
     if args.print == Printed::UrlWithKey {
-        let (server, ticket) = (&request.server, &staged.ticket);
+        let (http, server, ticket) = (&upload.http, &upload.request.server, &staged.ticket);
         let making = http.retried(server, RetryPolicy::brief(), &|_| {}, || {
             http.make_read_key(server, ticket, args.key_ttl)
         });
@@ -129,42 +102,20 @@ struct Reached {
     address: ServerAddress,
     /// The URL for pods, of a server behind a Service.
     internal_url: Option<String>,
+    /// The image that such a server advertises.
+    fetch_image: Option<String>,
     /// Tokens that such a server may want.
     tokens: Option<Arc<dyn UploadTokens>>,
 }
 
-async fn reach(place: &ServerPlace, args: &StageArgs, http: HttpClient) -> anyhow::Result<Reached> {
+async fn reach(place: &ServerPlace, args: &StageArgs, namespace: &str) -> anyhow::Result<Reached> {
+    let http = HttpClient::new(&args.ca_files, Timeouts::default())?;
     match place {
         ServerPlace::Address(address) => {
-            Ok(Reached { http, address: address.clone(), internal_url: None, tokens: None })
+            let address = address.clone();
+            Ok(Reached { http, address, internal_url: None, fetch_image: None, tokens: None })
         }
-        ServerPlace::Service(service) => through_api_server::reach(service, args, &http).await,
-    }
-}
-
-fn told(left_out: &LeftOut) -> String {
-    if left_out.is_empty() { "left out nothing".to_owned() } else { format!("left out {left_out}") }
-}
-
-fn summarise(staged: &Staged, started: Instant) {
-    let (id, size) = (&staged.ticket.resource_id, format_size(staged.ticket.size_bytes));
-    let took = format_elapsed(started.elapsed());
-    let expires_at = staged.ticket.expires_at;
-    tell(&format!("staged {size} as {id} in {took}; it expires at {expires_at} if it is not downloaded"));
-}
-
-fn warn(plan: &PackPlan) {
-    for renamed in plan.renamed() {
-        let (path, name) = (renamed.path.display(), &renamed.name);
-        tell(&format!("warning: {path} becomes {name} in the bundle, because another file has its name"));
-    }
-    let most = UnpackLimits::default().max_entries;
-    let entries = plan.entries();
-    if entries as u64 > most {
-        tell(&format!(
-            "warning: the bundle has {entries} entries, and fetch takes at most {most} unless its --max-entries is \
-             raised"
-        ));
+        ServerPlace::Service(service) => through_api_server::reach(service, args, namespace, &http).await,
     }
 }
 
@@ -180,49 +131,25 @@ fn warn_of_address(server: &ServerAddress, url: &str) {
     }
 }
 
-/// Waits for the end of `staging`. After a signal, an upload that is complete still waits for its answer, which has the
-/// ticket to release it with. Tells the user so.
-async fn until_ended<T>(
-    staging: impl Future<Output = T>,
-    signals: &Signals,
-    args: &StageArgs,
-    screen: &Screen,
-) -> T {
-    let mut staging = std::pin::pin!(staging);
-    tokio::select! {
-        biased;
-        staged = &mut staging => staged,
-        () = signals.stop.cancelled() => {
-            if !args.quiet {
-                screen.tell(STOPPING);
-            }
-            staging.await
-        }
-    }
+fn owner(args: &StageArgs) -> anyhow::Result<Owner> {
+    let kind = args.kind.clone().map_or_else(|| OwnerKind::parse(POD), Ok)?;
+    let namespace = args.namespace.as_deref().unwrap_or_default();
+    let owner = Owner::new(kind, namespace, args.labels.clone(), args.name.as_deref());
+    owner.map_err(|error| UsageError::from_error(&error).into())
 }
 
-/// Releases what was staged, because the user does not get its ticket. Returns what became of it.
-async fn take_back(http: &HttpClient, request: &StageRequest, staged: &Staged) -> String {
-    let (server, ticket) = (&request.server, &staged.ticket);
-    let releasing = http.retried(server, RetryPolicy::brief(), &|_| {}, || http.release(server, ticket));
-    match releasing.await {
-        Ok(()) => "what was staged is released again".to_owned(),
-        Err(given_up) => format!(
-            "resource {} is staged and could not be released: {given_up}; it expires unused",
-            ticket.resource_id
-        ),
-    }
+fn plan(args: &StageArgs) -> anyhow::Result<Arc<PackPlan>> {
+    Ok(Arc::new(PackPlan::of(&args.files, &args.folders.rules())?))
 }
 
 /// The request, for the address of the server. Everything that can be refused without the server is refused here.
-fn request(args: &StageArgs) -> anyhow::Result<impl FnOnce(ServerAddress) -> StageRequest> {
-    let kind = args.kind.clone().map_or_else(|| OwnerKind::parse(POD), Ok)?;
-    let namespace = args.namespace.as_deref().unwrap_or_default();
-    let owner = Owner::new(kind, namespace, args.labels.clone(), args.name.as_deref())
-        .map_err(|error| UsageError::from_error(&error))?;
+fn request(
+    args: &StageArgs,
+    owner: Owner,
+    plan: Arc<PackPlan>,
+) -> anyhow::Result<impl FnOnce(ServerAddress) -> StageRequest> {
     let token = args.token_file.as_deref();
     let token = token.map(|path| UploadToken::read(path, &token_giver(path).to_string())).transpose()?;
-    let plan = Arc::new(PackPlan::of(&args.files, &args.folders.rules())?);
     let (ttl, unused_timeout) = (args.ttl, args.unused_timeout);
     let sources = Arc::new(Disk);
     let before = if args.no_reuse { None } else { staged_before() };
@@ -236,6 +163,7 @@ fn request(args: &StageArgs) -> anyhow::Result<impl FnOnce(ServerAddress) -> Sta
         plan,
         sources,
         before,
+        measured: None,
     })
 }
 

@@ -30,8 +30,9 @@ fn every_commands_help_ends_with_examples_and_fits_a_narrow_terminal() {
 #[test]
 fn a_flag_stands_below_the_heading_that_it_belongs_to() {
     let help = String::from_utf8(process::run(&["stage", "--help"]).stdout).unwrap();
-    let (own, of_others) =
-        process::flags_in(&help).split_once("For a Spark application that something else submits:").unwrap();
+    let (own, of_others) = process::flags_in(&help)
+        .split_once("For what something else submits: a Spark application, a Pod or a Job:")
+        .unwrap();
     for flag in ["--quiet", "[FILE]...", "--ttl"] {
         assert!(own.contains(flag) && !of_others.contains(&format!("  {flag}")), "{flag}: {help}");
     }

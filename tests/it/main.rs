@@ -18,6 +18,7 @@ mod durability;
 mod examples;
 mod external_submitter;
 mod fetch_command;
+mod files_for_pods;
 mod folders;
 mod foreign_text;
 mod full_disk;

@@ -6,6 +6,7 @@ mod chart;
 mod deploy;
 mod external;
 mod failures;
+mod folders;
 mod jobs;
 mod lifecycle;
 mod operator;
@@ -44,6 +45,7 @@ pub fn trials() -> Vec<Trial> {
         failures::JOURNEYS,
         replacement::JOURNEYS,
         lifecycle::JOURNEYS,
+        &[folders::JOURNEY],
     ]
     .concat()
     .into_iter()

@@ -11,6 +11,7 @@ mod api_server;
 mod buckets;
 mod chart;
 mod clouds;
+mod files_for_pods;
 mod image;
 mod in_front;
 mod kubeconfigs;
@@ -51,6 +52,7 @@ fn main() {
         manifests::trials(),
         chart::trials(),
         api_server::trials(),
+        files_for_pods::trials(),
         another_cluster::trials(),
         through_api_server::trials(),
         upload_tokens::trials(),

@@ -57,6 +57,13 @@ impl Answer {
     pub fn uid(&self) -> &str {
         self.body["metadata"]["uid"].as_str().unwrap_or_default()
     }
+
+    /// Who else than these applies has set fields of the object in the body.
+    pub fn other_managers(&self) -> impl Iterator<Item = &str> {
+        let managers = self.body["metadata"]["managedFields"].as_array().into_iter().flatten();
+        let names = managers.filter_map(|fields| fields["manager"].as_str());
+        names.filter(|manager| *manager != FIELD_MANAGER)
+    }
 }
 
 /// The log of a container.

@@ -21,7 +21,8 @@ use cloakroom_cluster::{ApiFailure, ApiServer};
 use cloakroom_core::text::in_one_line;
 use cloakroom_spark::keys;
 
-pub(super) use companions::{Companions, try_companions};
+pub(super) use companions::try_companions;
+pub use companions::{Companions, try_named};
 pub use error::{CreateCause, CreateError, Leftover, Undo};
 pub(super) use existing::{Existing, existing};
 

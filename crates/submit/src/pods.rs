@@ -4,6 +4,8 @@ mod merging;
 #[cfg(test)]
 mod tests;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::plan::external_submitter::operator::{FileError, objects};
@@ -116,13 +118,22 @@ impl PodFile {
         Owner::new(kind, namespace, [(FILES_LABEL.to_owned(), id.to_owned())], None)
     }
 
-    /// A name for the Secret with the ticket of this resource.
-    pub fn secret_name(&self, resource_id: &str) -> String {
-        let metadata = &self.object()["metadata"];
-        let name = metadata["name"].as_str().or_else(|| metadata["generateName"].as_str());
-        let name: String = name.unwrap_or_default().chars().take(LONGEST_NAME).collect();
-        let end: String = resource_id.chars().take(8).collect();
+    /// Whether it has a name, so that applying the same again changes nothing. Of one with `generateName`, each is another.
+    pub fn has_name(&self) -> bool {
+        self.name("name").is_some()
+    }
+
+    /// A name for the Secret: for the same files the same, unless each object is another.
+    pub fn secret_name(&self, id: &str, resource_id: &str) -> String {
+        let end = if self.has_name() { id } else { resource_id };
+        let name = self.name("name").or_else(|| self.name("generateName")).unwrap_or_default();
+        let name: String = name.chars().take(LONGEST_NAME).collect();
+        let end: String = end.chars().take(8).collect();
         format!("{}-files-{end}", name.trim_end_matches(['-', '.']))
+    }
+
+    fn name(&self, key: &str) -> Option<&str> {
+        self.object()["metadata"][key].as_str().filter(|name| !name.is_empty())
     }
 
     /// All objects of the file, with the init-container in the one that gets the files. `secret` stands before that one, because
@@ -161,7 +172,7 @@ impl PodFile {
 
     fn check(&self) -> Result<(), PodFileError> {
         let metadata = &self.object()["metadata"];
-        if ["name", "generateName"].iter().all(|key| metadata[key].as_str().is_none_or(str::is_empty)) {
+        if ["name", "generateName"].iter().all(|key| self.name(key).is_none()) {
             return Err(self.refuse("metadata.name", "is missing: the Secret of the files is named after it"));
         }
         for (field, value) in [("metadata.labels", &metadata["labels"]), (self.spec_field(), self.spec())] {
@@ -180,9 +191,9 @@ impl PodFile {
 
 /// The Secret with a ticket, and with the certificates that the pods trust.
 pub fn secret(fetching: &Fetching, ticket: &str, certificate: Option<&str>) -> Value {
-    let mut data = json!({TICKET: ticket});
+    let mut data = json!({TICKET: STANDARD.encode(ticket)});
     if let Some(certificate) = certificate {
-        data[CERTIFICATE] = json!(certificate);
+        data[CERTIFICATE] = json!(STANDARD.encode(certificate));
     }
     json!({
         "apiVersion": "v1",
@@ -192,7 +203,7 @@ pub fn secret(fetching: &Fetching, ticket: &str, certificate: Option<&str>) -> V
             "namespace": fetching.namespace,
             "labels": {MANAGED_BY: MANAGER, FILES_LABEL: fetching.id},
         },
-        "stringData": data,
+        "data": data,
     })
 }
 

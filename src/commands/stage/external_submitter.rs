@@ -1,7 +1,6 @@
 //! `cloakroom stage --for`: stages the files of an application that another program submits, and prints what to pass on
 //! to that program. After a failure nothing of this is left.
 
-use std::io::Read as _;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -14,8 +13,8 @@ use serde_json::Value;
 
 use super::messages::Templates;
 use super::progress::{StageProgress, Uploads};
-use super::{STOPPING, messages, request, staged_before};
-use crate::cli::{StageArgs, SubmitterChoice};
+use super::{STOPPING, messages, object_file, request, staged_before};
+use crate::cli::{SparkSubmitter, StageArgs};
 use crate::commands::screen::Screen;
 use crate::commands::submit::connect::{self, WantedApiServer};
 use crate::commands::submit::{signals::Signals, sources};
@@ -35,8 +34,13 @@ use cloakroom_transfer::client::StageObserver;
 const UNPRINTED: &str = "the result cannot be printed on stdout";
 
 /// Stages, creates the objects, writes the templates, and prints.
-pub async fn run(args: &StageArgs, choice: SubmitterChoice) -> anyhow::Result<ExitCode> {
+pub async fn run(args: &StageArgs, choice: SparkSubmitter) -> anyhow::Result<ExitCode> {
     stdout::require()?;
+    if let Some(flag) = args.folders.first_given().or(args.pods.first_given()) {
+        refuse!(
+            "{flag} is for folders and pods: it does not go with --for spark-submit and --for spark-operator"
+        );
+    }
     let submitter = sources::submitter()?;
     let file = application_file(args, choice)?;
     let defaults = sources::defaults(&submitter)?;
@@ -62,8 +66,11 @@ pub async fn run(args: &StageArgs, choice: SubmitterChoice) -> anyhow::Result<Ex
     let stager = NamedServer::new(api_server.clone(), staged_before());
     let external = run::handed_over(&request, &Local, &stager, &randomness, &log).await?;
     let templates = match choice {
-        SubmitterChoice::SparkSubmit => Some(Templates::new(&args.external.templates_to, &external)?),
-        SubmitterChoice::SparkOperator => None,
+        SparkSubmitter::SparkSubmit => {
+            let folder = args.external.templates_to.as_deref().unwrap_or(Path::new("."));
+            Some(Templates::new(folder, &external)?)
+        }
+        SparkSubmitter::SparkOperator => None,
     };
     let signals = Signals::watch(&screen)?;
     let (server, stop) = (api_server.as_ref().filter(|_| !is_dry_run), &signals.stop);
@@ -89,7 +96,7 @@ pub async fn run(args: &StageArgs, choice: SubmitterChoice) -> anyhow::Result<Ex
 /// Prints the SparkApplication, or writes the templates and prints what to pass on to the submitter. Objects that were
 /// not created are printed for kubectl instead.
 fn give(
-    choice: SubmitterChoice,
+    choice: SparkSubmitter,
     external: &ExternalSubmission,
     templates: Option<&Templates>,
     to_apply: &[Value],
@@ -110,7 +117,7 @@ fn give(
     printed
 }
 
-fn explain(external: &ExternalSubmission, choice: SubmitterChoice, are_made: bool, handed_over: &HandedOver) {
+fn explain(external: &ExternalSubmission, choice: SparkSubmitter, are_made: bool, handed_over: &HandedOver) {
     match &external.file {
         Some(file) => messages::explain_merged(external, file, handed_over),
         None => messages::explain(external, choice, are_made, handed_over.expires_at),
@@ -186,25 +193,12 @@ fn taken_back(how: TakenBack) -> &'static str {
     }
 }
 
-/// The path that means stdin.
-const STDIN: &str = "-";
-
 /// The file of the SparkApplication that `-f` names, if it names one (`--for spark-operator -f FILE`).
-fn application_file(args: &StageArgs, choice: SubmitterChoice) -> anyhow::Result<Option<ApplicationFile>> {
+fn application_file(args: &StageArgs, choice: SparkSubmitter) -> anyhow::Result<Option<ApplicationFile>> {
     let Some(path) = &args.external.filename else { return Ok(None) };
-    if choice != SubmitterChoice::SparkOperator {
-        refuse!("-f takes the file of a SparkApplication: it goes with --for spark-operator");
+    if choice != SparkSubmitter::SparkOperator {
+        refuse!("-f takes the file of an object: it goes with --for spark-operator and --for pods");
     }
-    let (called, text) = if path == Path::new(STDIN) {
-        let mut text = String::new();
-        std::io::stdin()
-            .read_to_string(&mut text)
-            .context("cannot read the application from stdin (-f -)")?;
-        ("stdin".to_owned(), text)
-    } else {
-        let called = path.display().to_string();
-        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {called} (-f)"))?;
-        (called, text)
-    };
+    let (called, text) = object_file::read(path)?;
     Ok(Some(ApplicationFile::parse(&called, &text, args.name.as_deref())?))
 }

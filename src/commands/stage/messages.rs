@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::cli::SubmitterChoice;
+use crate::cli::SparkSubmitter;
 use crate::commands::tell;
 
 use cloakroom_core::text::shell_word;
@@ -20,13 +20,13 @@ use cloakroom_submit::run::HandedOver;
 
 /// What to pass on to the submitter.
 pub fn given(
-    choice: SubmitterChoice,
+    choice: SparkSubmitter,
     external: &ExternalSubmission,
     templates: Option<&Templates>,
 ) -> anyhow::Result<String> {
     match choice {
-        SubmitterChoice::SparkSubmit => Ok(arguments(external, templates)),
-        SubmitterChoice::SparkOperator => fields(external),
+        SparkSubmitter::SparkSubmit => Ok(arguments(external, templates)),
+        SparkSubmitter::SparkOperator => fields(external),
     }
 }
 
@@ -98,7 +98,7 @@ fn fields(external: &ExternalSubmission) -> anyhow::Result<String> {
 /// Explains what was created, and what the user has to do next.
 pub fn explain(
     external: &ExternalSubmission,
-    choice: SubmitterChoice,
+    choice: SparkSubmitter,
     are_made: bool,
     expires_at: Option<Timestamp>,
 ) {
@@ -110,16 +110,16 @@ pub fn explain(
         removal(external)
     ));
     let next = match choice {
-        SubmitterChoice::SparkSubmit => "submit the application",
-        SubmitterChoice::SparkOperator => "apply the SparkApplication",
+        SparkSubmitter::SparkSubmit => "submit the application",
+        SparkSubmitter::SparkOperator => "apply the SparkApplication",
     };
     expires(next, expires_at);
     if external.application.as_deref() == Some(FOUND_IN_JARS) {
         let hint = match (choice, &external.main_class) {
-            (SubmitterChoice::SparkSubmit, Some(class)) => format!("give --class {class} as well"),
-            (SubmitterChoice::SparkSubmit, None) => "give --class as well".to_owned(),
-            (SubmitterChoice::SparkOperator, None) => "give mainClass as well".to_owned(),
-            (SubmitterChoice::SparkOperator, Some(_)) => return,
+            (SparkSubmitter::SparkSubmit, Some(class)) => format!("give --class {class} as well"),
+            (SparkSubmitter::SparkSubmit, None) => "give --class as well".to_owned(),
+            (SparkSubmitter::SparkOperator, None) => "give mainClass as well".to_owned(),
+            (SparkSubmitter::SparkOperator, Some(_)) => return,
         };
         tell(&format!("{hint}: spark-submit cannot look into the jar"));
     }

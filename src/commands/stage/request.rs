@@ -1,6 +1,6 @@
 //! The request that the flags of `cloakroom stage --for` describe, as settings with Spark's keys.
 
-use crate::cli::{StageArgs, SubmitterChoice, ca_giver, token_giver};
+use crate::cli::{SparkSubmitter, StageArgs, ca_giver, token_giver};
 use crate::commands::{UsageError, refuse};
 
 use cloakroom_core::resource::{Owner, OwnerKind, POD};
@@ -17,7 +17,7 @@ const SPARK_APPLICATION: &str = "SparkApplication.sparkoperator.k8s.io";
 /// Makes the request, and checks what can be checked without reading the staged files.
 pub fn of_flags(
     args: &StageArgs,
-    choice: SubmitterChoice,
+    choice: SparkSubmitter,
     defaults: Option<&Properties>,
     file: Option<&ApplicationFile>,
     submitter: Submitter,
@@ -36,7 +36,7 @@ pub fn of_flags(
         Some(file) => (Some(file.owner(&namespace)?), file.name().to_owned()),
         None => (owner(args, choice, &namespace)?, name(args, application.as_ref())),
     };
-    let names_containers = choice == SubmitterChoice::SparkOperator;
+    let names_containers = choice == SparkSubmitter::SparkOperator;
     let asking = Asking::Allowed { attempts: args.attempts };
     Ok(ExternalRequest {
         conf,
@@ -169,16 +169,16 @@ fn list(conf: &SparkConf, key: &str, given: Option<&str>) -> Option<String> {
 
 /// The owner of the files: the one that the flags name, by default of the kind that the submitter creates. `None`
 /// without such flags: the owner is then the pod of the template.
-fn owner(args: &StageArgs, choice: SubmitterChoice, namespace: &str) -> anyhow::Result<Option<Owner>> {
+fn owner(args: &StageArgs, choice: SparkSubmitter, namespace: &str) -> anyhow::Result<Option<Owner>> {
     let is_named = args.name.is_some() || !args.labels.is_empty();
     let own_kind = match choice {
-        SubmitterChoice::SparkSubmit if !is_named && args.kind.is_none() => return Ok(None),
-        SubmitterChoice::SparkOperator if !is_named => refuse!(
+        SparkSubmitter::SparkSubmit if !is_named && args.kind.is_none() => return Ok(None),
+        SparkSubmitter::SparkOperator if !is_named => refuse!(
             "--for spark-operator needs -f with the file of the SparkApplication, or --name with its name, because the \
              staged files live as long as the application (or --label for several applications)"
         ),
-        SubmitterChoice::SparkSubmit => POD,
-        SubmitterChoice::SparkOperator => SPARK_APPLICATION,
+        SparkSubmitter::SparkSubmit => POD,
+        SparkSubmitter::SparkOperator => SPARK_APPLICATION,
     };
     let kind = args.kind.clone().map_or_else(|| OwnerKind::parse(own_kind), Ok)?;
     let owner = Owner::new(kind, namespace, args.labels.clone(), args.name.as_deref());

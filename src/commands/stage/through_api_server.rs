@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 
+use cloakroom_cluster::ApiServer;
 use cloakroom_reach::{RequestedTokens, ServerService, UploadAccount};
 use cloakroom_spark::arguments::master::normal_form;
 use cloakroom_transfer::client::{HttpClient, RetryNotice, RetryPolicy};
@@ -18,22 +19,10 @@ use crate::commands::{UsageError, tell};
 pub(super) async fn reach(
     service: &ServerService,
     args: &StageArgs,
+    namespace: &str,
     http: &HttpClient,
 ) -> anyhow::Result<Reached> {
-    let context = args.service.context.clone().filter(|name| !name.is_empty());
-    let mut wanted = WantedApiServer { context, ..WantedApiServer::default() };
-    if let Some(given) = &args.service.master {
-        let master = normal_form(given)
-            .map_err(|problem| UsageError::new(format!("--master is “{given}”: {problem}")))?;
-        wanted.master = Some(master);
-    }
-    let submitter = sources::submitter()?;
-    if wanted.master.is_none() && sources::kubeconfig(&submitter).is_none() {
-        bail!(
-            "there is no kubeconfig, which the way through the API server needs: write ~/.kube/config, or set KUBECONFIG"
-        );
-    }
-    let api_server = connect::connect(wanted, &submitter).await?;
+    let api_server = connect(args).await?;
     let told = |notice: &RetryNotice| tell(&notice.to_string());
     let policy = RetryPolicy { attempts: args.attempts, ..ServerService::policy() };
     let reached = service.reach(&api_server, http, policy, &told).await;
@@ -54,13 +43,30 @@ pub(super) async fn reach(
         &reached.service.namespace,
         args.service.upload_service_account.as_deref(),
     );
-    let namespace = args.namespace.as_deref().unwrap_or_default();
-    let internal_url = Some(for_pods.to_string());
+    let (internal_url, fetch_image) = (Some(for_pods.to_string()), reached.fetch_image);
     let (http, address) = (reached.http, reached.address);
     let uploader = uploader.answered(reached.upload_auth.as_ref()).filter(|_| args.token_file.is_none());
     let tokens = uploader.map(|uploader| {
         let (http, address) = (http.clone(), address.clone());
         Arc::new(RequestedTokens::new(&api_server, namespace, uploader, http, address)) as _
     });
-    Ok(Reached { http, address, internal_url, tokens })
+    Ok(Reached { http, address, internal_url, fetch_image, tokens })
+}
+
+/// The API server of the kubeconfig, or that of `--context` or `--master`.
+pub(super) async fn connect(args: &StageArgs) -> anyhow::Result<ApiServer> {
+    let context = args.service.context.clone().filter(|name| !name.is_empty());
+    let mut wanted = WantedApiServer { context, ..WantedApiServer::default() };
+    if let Some(given) = &args.service.master {
+        let master = normal_form(given)
+            .map_err(|problem| UsageError::new(format!("--master is “{given}”: {problem}")))?;
+        wanted.master = Some(master);
+    }
+    let submitter = sources::submitter()?;
+    if wanted.master.is_none() && sources::kubeconfig(&submitter).is_none() {
+        bail!(
+            "there is no kubeconfig, which the way through the API server needs: write ~/.kube/config, or set KUBECONFIG"
+        );
+    }
+    connect::connect(wanted, &submitter).await
 }

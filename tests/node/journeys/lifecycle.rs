@@ -17,10 +17,10 @@ pub const JOURNEYS: &[Journey] = &[
 
 /// How long the resources of these journeys may stay unused. The server's own limit is half an hour: a stock spark-submit starts two
 /// JVMs before its driver exists.
-const UNUSED_SECONDS: u64 = 30;
+pub const UNUSED_SECONDS: u64 = 30;
 
 /// Longer than all that would have to pass before something is deleted.
-fn more_than_the_grace() {
+pub fn more_than_the_grace() {
     std::thread::sleep(Duration::from_secs(2 * GRACE_SECONDS));
 }
 

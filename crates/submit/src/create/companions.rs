@@ -38,6 +38,35 @@ pub async fn try_companions(
     Ok(())
 }
 
+/// Tries an object of a name that the user has chosen. One that something else has made is refused, because an apply would
+/// change it.
+pub async fn try_named(
+    server: &ApiServer,
+    namespace: &str,
+    object: &Value,
+    stop: &CancellationToken,
+) -> Result<(), CreateError> {
+    let calls = Calls::new(server, namespace);
+    let patience = Patience { stop, after_timeouts: false };
+    let tried = async {
+        let path = ObjectPath::new(object, namespace)?;
+        let tried = retried(patience, || calls.try_apply(&path, object)).await;
+        let answer = tried.map_err(|failure| explain::object(&calls, &path, failure))?;
+        match answer.other_managers().next() {
+            Some(manager) => {
+                let what = format!("{} in namespace {namespace}", path.called());
+                Err(CreateCause::Foreign { what, manager: manager.to_owned() })
+            }
+            None => Ok(()),
+        }
+    };
+    let tried = tokio::select! {
+        tried = tried => tried,
+        () = stop.cancelled() => Err(CreateCause::Stopped),
+    };
+    tried.map_err(|cause| CreateError { cause, undo: Undo::Nothing })
+}
+
 /// Objects that were created.
 pub struct Companions {
     calls: Calls,

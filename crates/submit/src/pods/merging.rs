@@ -6,6 +6,8 @@ use super::{CERTIFICATE, Fetching, FilesPlace, TICKET};
 
 const NAME: &str = "cloakroom-fetch";
 const FILES_VOLUME: &str = "cloakroom-files";
+/// The folder of the files in the init-container. It is never that of another mount there, as one of the containers' could be.
+const FILES_FOLDER: &str = "/files";
 const SECRET_VOLUME: &str = "cloakroom-ticket";
 const SECRET_FOLDER: &str = "/run/cloakroom";
 /// An empty folder in place of the token of the pod's service account, which the init-container does not need.
@@ -25,7 +27,7 @@ pub(super) fn add(spec: &mut Value, place: &FilesPlace, fetching: &Fetching) -> 
     }
     let chosen = chosen(spec, place)?;
     refuse_clashes(spec, place, &chosen)?;
-    let init = init_container(spec, &chosen, place, fetching)?;
+    let init = init_container(spec, &chosen, fetching)?;
     for at in &chosen {
         let container = &mut spec["containers"][*at];
         push(container, "volumeMounts", json!({"name": FILES_VOLUME, "mountPath": place.mount}));
@@ -95,17 +97,12 @@ fn refuse_clashes(spec: &Value, place: &FilesPlace, chosen: &[usize]) -> Result<
 }
 
 /// The init-container, as the restricted pod security standard requires it.
-fn init_container(
-    spec: &Value,
-    chosen: &[usize],
-    place: &FilesPlace,
-    fetching: &Fetching,
-) -> Result<Value, Problem> {
+fn init_container(spec: &Value, chosen: &[usize], fetching: &Fetching) -> Result<Value, Problem> {
     let mut args = vec!["fetch".to_owned(), "--ticket".to_owned(), format!("{SECRET_FOLDER}/{TICKET}")];
     if fetching.has_certificate {
         args.extend(["--ca-file".to_owned(), format!("{SECRET_FOLDER}/{CERTIFICATE}")]);
     }
-    args.extend(["--to".to_owned(), place.mount.clone()]);
+    args.extend(["--to".to_owned(), FILES_FOLDER.to_owned()]);
     let mut security = json!({
         "allowPrivilegeEscalation": false,
         "capabilities": {"drop": ["ALL"]},
@@ -121,7 +118,7 @@ fn init_container(
         "image": fetching.image,
         "args": args,
         "volumeMounts": [
-            {"name": FILES_VOLUME, "mountPath": place.mount},
+            {"name": FILES_VOLUME, "mountPath": FILES_FOLDER},
             {"name": SECRET_VOLUME, "mountPath": SECRET_FOLDER, "readOnly": true},
             {"name": NO_TOKEN_VOLUME, "mountPath": TOKEN_FOLDER, "readOnly": true},
         ],

@@ -65,9 +65,9 @@ fn a_job_gets_an_init_container_its_volumes_and_its_label() {
         json!({
             "name": "cloakroom-fetch",
             "image": "cloakroom:1",
-            "args": ["fetch", "--ticket", "/run/cloakroom/ticket.json", "--to", "/job"],
+            "args": ["fetch", "--ticket", "/run/cloakroom/ticket.json", "--to", "/files"],
             "volumeMounts": [
-                {"name": "cloakroom-files", "mountPath": "/job"},
+                {"name": "cloakroom-files", "mountPath": "/files"},
                 {"name": "cloakroom-ticket", "mountPath": "/run/cloakroom", "readOnly": true},
                 {"name": "cloakroom-no-token", "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount", "readOnly": true},
             ],
@@ -107,7 +107,10 @@ fn a_pod_gets_them_too_and_what_it_has_stays() {
     assert_eq!(init["securityContext"].get("runAsUser"), None);
     assert_eq!(pod["spec"]["containers"][0].get("workingDir"), None);
     let file = PodFile::parse("-", POD, None).unwrap();
-    assert_eq!((file.kind(), file.secret_name("5de4f9b9-23fd").as_str()), ("Pod", "run-files-5de4f9b9"));
+    assert_eq!((file.kind(), file.has_name()), ("Pod", false));
+    assert_eq!(file.secret_name("0123456789", "5de4f9b9-23fd"), "run-files-5de4f9b9");
+    let job = PodFile::parse("-", JOB, None).unwrap();
+    assert_eq!(job.secret_name("0123456789", "5de4f9b9-23fd"), "train-files-01234567");
 }
 
 #[test]
@@ -197,7 +200,7 @@ fn objects_without_pods_stay_as_they_are() {
 fn the_secret_has_the_ticket_and_perhaps_a_certificate() {
     let with = Fetching { has_certificate: true, ..fetching() };
     let made = secret(&with, "{}", Some("-----BEGIN"));
-    assert_eq!(made["stringData"], json!({"ticket.json": "{}", "ca.pem": "-----BEGIN"}));
+    assert_eq!(made["data"], json!({"ticket.json": "e30=", "ca.pem": "LS0tLS1CRUdJTg=="}));
     assert_eq!(made["metadata"]["labels"]["cloakroom-files"], "abc");
     let file = PodFile::parse("-", POD, None).unwrap();
     let objects = file.with_files(&place(), &with, None).unwrap();

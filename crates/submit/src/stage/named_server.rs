@@ -237,6 +237,7 @@ impl Connection<'_> {
             plan: Arc::clone(bundle),
             sources: Arc::clone(sources),
             before: self.before.clone(),
+            measured: None,
         }
     }
 

@@ -174,7 +174,11 @@ fn objects(shared: &Shared, request: &Request, target: &Target, body: &Value) ->
                 return Err(Refusal::new(400, "fieldManager is required for apply patch"));
             }
             if request.parameter("dryRun") == "All" {
-                let tried = shared.lock().world.try_to_create(kind, namespace, body);
+                let mut inside = shared.lock();
+                if let Some(there) = inside.world.get(kind, namespace, name) {
+                    return Ok(json_response(200, there));
+                }
+                let tried = inside.world.try_to_create(kind, namespace, body);
                 return tried.map(|()| json_response(201, body));
             }
             let applied = shared.change(|world| world.apply(kind, namespace, name, body));

@@ -44,6 +44,7 @@ const fn row(page: &'static str, heading: &'static str, beginning: &'static str,
     Row { page, heading, beginning, by }
 }
 
+const RAY_AND_JOBS: &str = "docs/ray-and-jobs.md";
 const README: &str = "README.md";
 const AIRFLOW: &str = "docs/airflow.md";
 const API: &str = "docs/api.md";
@@ -73,6 +74,13 @@ const MEASURES: By = By::None("it measures, on a machine that does nothing else"
 const ANOTHER_TOOL: By = By::None("it is a tool of others, with a registry, a key or a service of theirs");
 
 pub const TABLE: &[Row] = &[
+    row(
+        RAY_AND_JOBS,
+        "A folder into Ray and into a Job",
+        "$ cloakroom stage --for pods",
+        By::Chapter(RAY_AND_JOBS, "Into a Job"),
+    ),
+    row(RAY_AND_JOBS, "Into a Job", "", By::Test("tests/node/journeys/folders.rs")),
     row(README, "cloakroom", "flowchart", By::Text),
     row(README, "Try it", "cargo run -- serve", By::Test(".ci/first-look")),
     row(README, "Try it", "cargo run -q -- stage", By::Test(".ci/first-look")),

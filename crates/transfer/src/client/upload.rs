@@ -9,7 +9,8 @@ use tokio_util::sync::CancellationToken;
 use super::answer::has_content_type;
 use super::failure::Failure;
 use super::http::HttpClient;
-use super::packing::{Contents, Packed, Packing, Start};
+use super::measure::Packed;
+use super::packing::{Contents, Packing, Start};
 use super::stage::{StageObserver, StageRequest, Staged};
 use super::upload_tokens::Credential;
 use crate::bundle::{PackError, Segment};
@@ -174,14 +175,14 @@ async fn accepted(
 }
 
 /// Reads a ticket. Checks its id, because that becomes a part of paths. An error says what is wrong with the answer.
-fn staged(body: &[u8]) -> Result<Staged, &'static str> {
+pub(super) fn staged(body: &[u8]) -> Result<Staged, &'static str> {
     const NO_TICKET: &str = "the answer is not a ticket";
     let ticket: Ticket = serde_json::from_slice(body).map_err(|_| NO_TICKET)?;
     ResourceId::parse(&ticket.resource_id).map_err(|_| "the resourceId of the answer is not an id")?;
     let text = std::str::from_utf8(body).map_err(|_| NO_TICKET)?;
     // In JSON, line breaks are only between tokens, so that a blank can replace them.
     let json = text::harmless_json(&text.trim().replace(['\r', '\n', '\t'], " "));
-    Ok(Staged { ticket, json, may_be_twice: false })
+    Ok(Staged { ticket, json, may_be_twice: false, is_earlier: false })
 }
 
 fn check(sent: &Packed, staged: Staged) -> Result<Staged, AttemptError> {

@@ -60,12 +60,25 @@ pub(in crate::client) struct Known {
     pub resource_secret: String,
     pub staged_at: Timestamp,
     pub segments: Vec<Segment>,
+    /// What gives its ticket again, if a later run may ask for the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ticketed: Option<Ticketed>,
+}
+
+/// A ticket that a later run may be given.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::client) struct Ticketed {
+    /// What the server was asked for: the owner, and the times.
+    pub asked: String,
+    pub sha256: String,
+    /// The ticket as the server wrote it.
+    pub json: String,
 }
 
 impl Known {
     pub fn new(ticket: &Ticket, segments: Vec<Segment>) -> Self {
         let Ticket { resource_id, resource_secret, created_at, .. } = ticket.clone();
-        Self { resource_id, resource_secret, staged_at: created_at, segments }
+        Self { resource_id, resource_secret, staged_at: created_at, segments, ticketed: None }
     }
 }
 
@@ -190,6 +203,7 @@ mod tests {
             resource_secret: "hush".to_owned(),
             staged_at: Timestamp::now() - SignedDuration::from_secs(seconds),
             segments: vec![Segment { length: 5, crc: 7 }],
+            ticketed: None,
         }
     }
 

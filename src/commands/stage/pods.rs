@@ -1,0 +1,197 @@
+//! `cloakroom stage --for pods`: stages files and folders for a Pod or a Job, and prints it with the files in it. After a
+//! failure nothing of this is left.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::upload::Upload;
+use super::{Reached, messages, object_file, plan, reach, request, through_api_server};
+use crate::cli::StageArgs;
+use crate::commands::{refuse, stdout, tell};
+
+use cloakroom_cluster::ApiServer;
+use cloakroom_submit::create::{Companions, try_named};
+use cloakroom_submit::pods::{FILES_LABEL, Fetching, FilesPlace, PodFile, secret};
+use cloakroom_transfer::bundle::Disk;
+use cloakroom_transfer::client::{MeasuredBundle, RetryPolicy, StageRequest, Staged, TrustedCertificates};
+
+/// Where the files go by default.
+const USUAL_FOLDER: &str = "/work";
+
+/// How many digits of the bundle's digest name it.
+const ID_DIGITS: usize = 32;
+
+/// A ticket's place in a Secret that is only tried.
+const NO_TICKET: &str = "{}";
+
+/// Stages, and prints.
+pub async fn run(args: &StageArgs) -> anyhow::Result<ExitCode> {
+    stdout::require()?;
+    let mut output = Output::wanted(args)?;
+    let namespace = output.fetching.namespace.clone();
+    let (server, plan) = (args.place()?, plan(args)?);
+    let measured = MeasuredBundle::of(Arc::clone(&plan), Arc::new(Disk)).await?;
+    measured.sha256()[..ID_DIGITS].clone_into(&mut output.fetching.id);
+    let owner = output.file.owner(&namespace, &output.fetching.id)?;
+    let request = request(args, owner, plan)?;
+    let reached = reach(&server, args, &namespace).await?;
+    let (image, url) = for_pods(&reached, args).await?;
+    output.fetching.image = image;
+    let Reached { http, address, tokens, .. } = reached;
+    let measured = Some(measured).filter(|_| output.file.has_name());
+    let request = StageRequest { tokens, measured, ..request(address) };
+    let upload = Upload::new(http, request, &server, args)?;
+    if let Some(name) = &args.pods.secret {
+        output.try_named(name, args, &upload.signals.stop).await?;
+    }
+    let Some(staged) = upload.run().await? else { return Ok(upload.exit_code()) };
+    let staged = match &url {
+        Some(url) => staged.at(url),
+        None => staged,
+    };
+    if let Err(error) = output.give(&staged, &upload.signals.stop).await {
+        let left = upload.take_back(&staged).await;
+        return Err(error.context(left));
+    }
+    upload.summarise(&staged);
+    if !args.quiet {
+        output.explain();
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The Pod or Job, if the flags go together.
+fn pod_file(args: &StageArgs) -> anyhow::Result<PodFile> {
+    if let Some(flag) = args.external.first_of_spark() {
+        refuse!("{flag} is for a Spark application: leave it out, and name the files and folders themselves");
+    }
+    let Some(path) = &args.external.filename else {
+        refuse!("--for pods needs -f with the file of a Pod or a Job; - is stdin")
+    };
+    if args.files.is_empty() {
+        refuse!("no files are named: name the files and folders for the pods, such as .");
+    }
+    let (called, text) = object_file::read(path)?;
+    Ok(PodFile::parse(&called, &text, args.name.as_deref())?)
+}
+
+fn files_place(args: &StageArgs) -> FilesPlace {
+    FilesPlace {
+        mount: args.pods.mount.clone().unwrap_or_else(|| USUAL_FOLDER.to_owned()),
+        is_workdir: args.pods.workdir,
+        containers: args.pods.containers.clone(),
+    }
+}
+
+/// The image that fetches in the pods, and how URLs of the server begin there, if not as in its tickets. The server's word
+/// about the image counts only where nobody else can have said it: the pods run it.
+async fn for_pods(reached: &Reached, args: &StageArgs) -> anyhow::Result<(String, Option<String>)> {
+    let (address, given) = (&reached.address, args.external.fetch_image.clone());
+    let (image, url) = if let Some(url) = &reached.internal_url {
+        (reached.fetch_image.clone(), Some(url.clone()))
+    } else {
+        let policy = RetryPolicy { attempts: args.attempts, ..RetryPolicy::default() };
+        let told = |notice: &_| tell(&format!("{notice}"));
+        let asked = reached.http.retried(address, policy, &told, || reached.http.server_info(address));
+        let info = asked.await.with_context(|| format!("{address} cannot be asked"))?;
+        if address.is_loopback() && info.internal_url.is_none() && info.public_url.is_none() {
+            refuse!(
+                "no pod reaches {address}, which is this machine, and the server has no other address: it needs \
+                 --internal-url or --public-url"
+            );
+        }
+        if given.is_none() && info.fetch_image.is_some() && !address.is_confidential() {
+            refuse!(
+                "the word of {address} about the image is not taken, because others can change it on the way: name the image by \
+                 --fetch-image, or use https"
+            );
+        }
+        (info.fetch_image, info.internal_url)
+    };
+    let Some(image) = given.or(image) else {
+        refuse!(
+            "the server names no image for the init-container (--fetch-image of serve): name one by --fetch-image"
+        )
+    };
+    Ok((image, url))
+}
+
+/// What is printed.
+struct Output {
+    file: PodFile,
+    place: FilesPlace,
+    fetching: Fetching,
+    certificate: Option<String>,
+    /// The cluster that gets the Secret, if that is not printed.
+    api_server: Option<ApiServer>,
+}
+
+impl Output {
+    /// What the flags and the file say. The rest comes from the files and from the server.
+    fn wanted(args: &StageArgs) -> anyhow::Result<Self> {
+        let (file, place) = (pod_file(args)?, files_place(args));
+        let certificate = match args.ca_files.as_slice() {
+            [] => None,
+            files => Some(TrustedCertificates::read(files)?.to_pem()),
+        };
+        let fetching = Fetching {
+            namespace: file.namespace(args.namespace.as_deref())?,
+            id: String::new(),
+            image: String::new(),
+            secret: String::new(),
+            has_certificate: certificate.is_some(),
+        };
+        file.with_files(&place, &fetching, None)?;
+        Ok(Self { file, place, fetching, certificate, api_server: None })
+    }
+
+    /// Tries the Secret of a name that the user has chosen.
+    async fn try_named(
+        &mut self,
+        name: &str,
+        args: &StageArgs,
+        stop: &CancellationToken,
+    ) -> anyhow::Result<()> {
+        name.clone_into(&mut self.fetching.secret);
+        let api_server = through_api_server::connect(args).await?;
+        let tried = secret(&self.fetching, NO_TICKET, None);
+        try_named(&api_server, &self.fetching.namespace, &tried, stop).await?;
+        self.api_server = Some(api_server);
+        Ok(())
+    }
+
+    /// Prints the file with everything in it. A Secret with a name of the user's goes into the cluster before that, in place of
+    /// an earlier one.
+    async fn give(&mut self, staged: &Staged, stop: &CancellationToken) -> anyhow::Result<()> {
+        if self.api_server.is_none() {
+            self.fetching.secret = self.file.secret_name(&self.fetching.id, &staged.ticket.resource_id);
+        }
+        let secret = secret(&self.fetching, &staged.json, self.certificate.as_deref());
+        let Some(api_server) = &self.api_server else { return self.show(Some(secret)) };
+        let (namespace, objects) = (&self.fetching.namespace, std::slice::from_ref(&secret));
+        let made = Companions::make(api_server, namespace, objects, stop).await?;
+        let Err(error) = self.show(None) else { return Ok(()) };
+        let undone = made.undo().await;
+        Err(error.context(format!("the Secret {}{undone}", self.fetching.secret)))
+    }
+
+    fn show(&self, secret: Option<Value>) -> anyhow::Result<()> {
+        let objects = self.file.with_files(&self.place, &self.fetching, secret)?;
+        messages::show(&messages::documents(&objects)?).context("the result cannot be printed on stdout")
+    }
+
+    fn explain(&self) {
+        let Fetching { namespace, id, secret, .. } = &self.fetching;
+        let kind = self.file.kind();
+        let verb = if self.file.has_name() { "apply" } else { "create" };
+        tell(&format!(
+            "printed the {kind} for “kubectl {verb} -f -” (namespace {namespace}). Nothing owns the Secret {secret}: remove both \
+             with “kubectl delete {},secret -n {namespace} -l {FILES_LABEL}={id}”, and the server deletes the files",
+            kind.to_lowercase()
+        ));
+    }
+}
