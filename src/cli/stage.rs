@@ -176,7 +176,7 @@ pub fn token_giver(path: &Path) -> Origin {
     giver("--token-file", TOKEN_VARIABLE, |value| value == path)
 }
 
-fn exclude(glob: &str) -> Result<String, String> {
+fn exclude(glob: &str) -> Result<String, &'static str> {
     check_exclude(glob).map(|()| glob.to_owned())
 }
 

@@ -9,6 +9,8 @@ use std::time::SystemTime;
 
 use thiserror::Error;
 
+use cloakroom_core::text::escaped;
+
 use super::names::unique_names;
 use super::policy::{NameFault, check_file_name};
 use super::sources::open_file;
@@ -24,15 +26,15 @@ pub enum PackError {
     #[error("there is no file to pack in the folders{}", because(.left_out))]
     NothingLeft { left_out: LeftOut },
     /// There is no file at this path.
-    #[error("cannot pack {}: no such file; check its path", .path.display())]
+    #[error("cannot pack {}: no such file; check its path", shown(.path))]
     Missing { path: PathBuf },
     /// The path is a device, a pipe or a socket.
-    #[error("cannot pack {}: it is a device, a pipe or a socket; name a regular file, or leave it out", .path.display())]
+    #[error("cannot pack {}: it is a device, a pipe or a socket; name a regular file, or leave it out", shown(.path))]
     Special { path: PathBuf },
     /// A link in a folder is not sent as what it leads to.
     #[error(
         "cannot pack {}: it is a link that {why}; leave it out (--exclude), or put what it means in its place",
-        .path.display()
+        shown(.path)
     )]
     Link { path: PathBuf, why: String },
     /// Files look like private keys or credentials.
@@ -44,31 +46,32 @@ pub enum PackError {
     /// Two files, or a file and a folder, would have the same path.
     #[error(
         "cannot pack {} and {} together: both become {name} in the bundle; rename one, or stage them one by one",
-        .first.display(),
-        .second.display()
+        shown(.first),
+        shown(.second),
+        name = escaped(.name)
     )]
     SamePath { first: PathBuf, second: PathBuf, name: String },
     /// A folder has more than a bundle can have.
     #[error(
         "cannot pack {}: the names of its files have more than {limit} bytes together, and fetch would refuse that; leave \
          files out, or stage an archive of it",
-        .folder.display()
+        shown(.folder)
     )]
     TooManyNames { folder: PathBuf, limit: usize },
     /// A glob is none.
-    #[error("--exclude {glob} is not usable: {why}")]
+    #[error("--exclude {} is not usable: {why}", escaped(.glob))]
     Exclude { glob: String, why: String },
-    /// A line of an ignore file is no rule.
-    #[error("line {line} of {} is no rule: {why}; correct it, or give --no-ignore", .path.display())]
-    IgnoreFile { path: PathBuf, line: usize, why: String },
+    /// An ignore file whose rules would not count.
+    #[error("cannot use the rules of {}: {why}, or give --no-ignore", shown(.path))]
+    IgnoreFile { path: PathBuf, why: String },
     /// Unpacking would refuse the file's name.
-    #[error("cannot pack {}: rename it", .path.display())]
+    #[error("cannot pack {}: rename it", shown(.path))]
     Name { path: PathBuf, source: NameFault },
     /// The operating system refused to read the file.
-    #[error("cannot read {}", .path.display())]
+    #[error("cannot read {}", shown(.path))]
     Read { path: PathBuf, source: io::Error },
     /// The file's size or modification time differs from the plan's.
-    #[error("{} changed while it was being packed; try again when nothing writes to it", .path.display())]
+    #[error("{} changed while it was being packed; try again when nothing writes to it", shown(.path))]
     Changed { path: PathBuf },
     /// The output of the bundle failed.
     #[error("cannot write the bundle")]
@@ -249,6 +252,11 @@ fn folders_of(path: &str) -> impl Iterator<Item = &str> {
 
 fn same_path(first: &Path, second: &Path, name: &str) -> PackError {
     PackError::SamePath { first: first.to_owned(), second: second.to_owned(), name: name.to_owned() }
+}
+
+/// A path as people see it: none breaks a line, or hides what it is.
+pub(super) fn shown(path: &Path) -> String {
+    escaped(&path.to_string_lossy())
 }
 
 fn because(left_out: &LeftOut) -> String {

@@ -1,3 +1,4 @@
+mod beside_git;
 mod links;
 mod rules;
 
