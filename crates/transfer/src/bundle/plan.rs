@@ -1,6 +1,6 @@
 //! The plan of a bundle: checks and names every file before the first byte is written.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
@@ -150,7 +150,7 @@ impl PackPlan {
         }
         if has_folder {
             plan.files.extend(files);
-            plan = Self { empty_folders, left_out: Some(left_out), ..plan }.sorted()?;
+            plan = Self { left_out: Some(left_out), ..plan }.sorted(empty_folders)?;
         }
         plan.or_nothing()
     }
@@ -176,14 +176,12 @@ impl PackPlan {
     }
 
     /// Sorts by path, so that the same tree gives the same bundle. No path may be two things.
-    fn sorted(mut self) -> Result<PackPlan, PackError> {
+    fn sorted(mut self, empty_folders: BTreeMap<String, PathBuf>) -> Result<PackPlan, PackError> {
         self.files.sort_by(|left, right| left.name.cmp(&right.name));
         let is_same = |left: &PlannedFile, right: &PlannedFile| {
             left.name == right.name && fs::canonicalize(&left.path).ok() == fs::canonicalize(&right.path).ok()
         };
         self.files.dedup_by(|next, kept| is_same(next, kept));
-        self.empty_folders.sort();
-        self.empty_folders.dedup();
         let mut files = HashMap::new();
         for file in &self.files {
             if let Some(first) = files.insert(&*file.name, &*file.path) {
@@ -195,13 +193,13 @@ impl PackPlan {
                 return Err(same_path(first, &file.path, name));
             }
         }
-        for folder in &self.empty_folders {
+        for (folder, path) in &empty_folders {
             let above = folders_of(folder).chain([&**folder]);
             if let Some((name, first)) = above.into_iter().find_map(|name| files.get_key_value(name)) {
-                return Err(same_path(first, Path::new(folder), name));
+                return Err(same_path(first, path, name));
             }
         }
-        Ok(self)
+        Ok(Self { empty_folders: empty_folders.into_keys().collect(), ..self })
     }
 
     fn or_nothing(self) -> Result<PackPlan, PackError> {

@@ -4,6 +4,7 @@
 mod rules;
 mod secrets;
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, DirEntry};
 use std::io::{self, ErrorKind};
@@ -28,8 +29,8 @@ const GIT: &str = ".git";
 #[derive(Default)]
 pub(super) struct WalkedFiles {
     pub files: Vec<PlannedFile>,
-    /// The paths in the bundle of the folders without entries.
-    pub empty_folders: Vec<String>,
+    /// The folders without entries, by their paths in the bundle.
+    pub empty_folders: BTreeMap<String, PathBuf>,
     pub left_out: LeftOut,
     pub secrets: SecretFiles,
     name_bytes: usize,
@@ -86,7 +87,7 @@ pub(super) fn walk(
             is_empty &= !walk.entry(&level, &entry, &mut open, walked)?;
         }
         if is_empty && !level.name.is_empty() {
-            walked.empty_folders.push(level.name.clone());
+            walked.empty_folders.insert(level.name.clone(), level.path.clone());
         }
     }
     Ok(())
