@@ -176,6 +176,11 @@ fn what_must_not_travel_is_refused_before_anything_is_sent() {
             "error: invalid value '[a' for '--exclude <GLOB>': in a .gitignore ",
         ),
         (
+            &["one", "--key-ttl", "0s"],
+            2,
+            "error: invalid value '0s' for '--key-ttl <DURATION>': a key is good for a second at least",
+        ),
+        (
             &["one", "--top", "a/b"],
             2,
             "error: invalid value 'a/b' for '--top <NAME>': it is the name of one folder",
