@@ -272,7 +272,7 @@ pub struct LifecycleArgs {
     #[arg(long, env = "CLOAKROOM_MAX_UNUSED", value_name = "TIME", default_value = "7d")]
     pub max_unused: SparkDuration,
 
-    /// The longest time that a read key (a URL that downloads without a ticket) may be good for; 0s for no new keys
+    /// The longest time that a read key (a URL that downloads without a ticket) may be good for; 0s turns all keys off
     #[arg(long, env = "CLOAKROOM_MAX_KEY_TTL", value_name = "TIME", default_value = "7d")]
     pub max_key_ttl: SparkDuration,
 

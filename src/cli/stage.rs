@@ -1,6 +1,7 @@
 //! The command line of `cloakroom stage`, and where the staging server is according to its flags and variables.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::builder::BoolishValueParser;
 use clap::parser::ValueSource;
@@ -13,7 +14,7 @@ use crate::commands::{UsageError, refuse};
 
 use cloakroom_core::resource::{Owner, OwnerError, OwnerKind, is_dns_subdomain};
 use cloakroom_core::text::excerpt;
-use cloakroom_core::time::SparkDuration;
+use cloakroom_core::time::{SparkDuration, TimeError};
 use cloakroom_reach::{BadChoice, Said, ServerChoice, ServerPlace};
 use cloakroom_spark::Origin;
 use cloakroom_transfer::bundle::{PackRules, check_exclude, check_file_name};
@@ -102,7 +103,7 @@ pub struct StageArgs {
     pub print: Printed,
 
     /// How long that key is good for, such as 12h [default: 24h, or the server's limit]
-    #[arg(long, value_name = "DURATION", conflicts_with = "submitter")]
+    #[arg(long, value_name = "DURATION", value_parser = key_ttl, conflicts_with = "submitter")]
     pub key_ttl: Option<SparkDuration>,
 
     /// Show no progress and no summary; warnings and errors only
@@ -192,8 +193,16 @@ pub fn token_giver(path: &Path) -> Origin {
     giver("--token-file", TOKEN_VARIABLE, |value| value == path)
 }
 
-fn exclude(glob: &str) -> Result<String, String> {
+fn exclude(glob: &str) -> Result<String, &'static str> {
     check_exclude(glob).map(|()| glob.to_owned())
+}
+
+fn key_ttl(text: &str) -> Result<SparkDuration, String> {
+    let ttl: SparkDuration = text.parse().map_err(|error: TimeError| error.to_string())?;
+    if ttl.get() < Duration::from_secs(1) {
+        return Err("a key is good for a second at least".to_owned());
+    }
+    Ok(ttl)
 }
 
 fn top(name: &str) -> Result<String, String> {

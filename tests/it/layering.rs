@@ -12,9 +12,8 @@ use std::path::{Path, PathBuf};
 use source::{Token, code_without_tests, modules_of_tests, tokens};
 
 /// Libraries that only some crates may use.
-const LIBRARIES: [(&str, &[&str]); 6] = [
+const LIBRARIES: [(&str, &[&str]); 5] = [
     ("axum", &["cloakroom-server", "cloakroom-testing"]),
-    ("ignore", &["cloakroom-transfer"]),
     ("kube", &["cloakroom-cluster", "cloakroom-server", "cloakroom-submit"]),
     ("object_store", &["cloakroom-adapters"]),
     ("reqwest", &["cloakroom-adapters", "cloakroom-outbound", "cloakroom-testing", "cloakroom-transfer"]),

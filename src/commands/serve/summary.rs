@@ -1,6 +1,7 @@
 //! The text that `serve --check` prints.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use super::descriptors;
 use super::settings::ServeSettings;
@@ -104,11 +105,15 @@ fn owners(settings: &ServeSettings) -> [Line; 3] {
 
 fn lifecycle(settings: &ServeSettings) -> [Line; 10] {
     let policy = &settings.policy;
+    let keys = match settings.http.lifetimes.max_key_ttl {
+        Duration::ZERO => "off".to_owned(),
+        most => format!("good for {} at most", format_duration(most)),
+    };
     let finished = policy.finished_owner_retention.map_or_else(|| "ever".to_owned(), format_duration);
     [
         ("unused timeout", format_duration(settings.http.lifetimes.unused_timeout)),
         ("unused at most", format_duration(policy.max_unused)),
-        ("read keys", format!("good for {} at most", format_duration(settings.http.lifetimes.max_key_ttl))),
+        ("read keys", keys),
         ("greatest age", policy.max_age.map_or_else(|| "off".to_owned(), format_duration)),
         ("orphan grace", format_duration(policy.orphan_grace)),
         ("finished owners", format!("count as owners for {finished}")),

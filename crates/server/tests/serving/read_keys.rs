@@ -189,11 +189,31 @@ async fn terms_that_cannot_be_are_refused_and_not_repeated() {
         let request = secret.into_iter().fold(request, |request, secret| request.bearer_auth(secret));
         assert_eq!(request.send().await.unwrap().status(), expected);
     }
+}
+
+#[tokio::test]
+async fn a_server_without_read_keys_takes_none_that_it_made_before() {
+    let app = TestApp::start().await;
+    let ticket = app.stage(BUNDLE).await;
+    let (_, key) = new_key(&app, &ticket, "").await;
     let mut options = Options::default();
     options.settings.lifetimes.max_key_ttl = Duration::ZERO;
-    let app = TestApp::start_with(options).await;
-    let refused = problem(keys(&app, &app.stage(BUNDLE).await).send().await.unwrap()).await;
+    let app = app.crash_and_restart_with(options).await;
+    let refused = problem(keys(&app, &ticket).send().await.unwrap()).await;
     assert!(refused.detail.contains("--max-key-ttl"), "{}", refused.detail);
+    let path = resource_path(&ticket.resource_id);
+    for name in ["", "/content/deps.tar.gz"] {
+        let answers = [key.as_str(), "another-horse"].map(|key| format!("{path}{name}?token={key}"));
+        let by_key = problem(get(&app, &answers[0]).await).await;
+        assert_eq!((by_key.status, by_key.code.as_str()), (404, "not-found"));
+        let unknown = problem(get(&app, &answers[1]).await).await;
+        assert_eq!((unknown.status, unknown.code, unknown.detail), (404, by_key.code, by_key.detail));
+    }
+    let head = app.client.head(app.url(&format!("{path}?token={key}"))).send().await.unwrap();
+    assert_eq!(head.status(), 404);
+    // It keeps them: they read again when they are turned on.
+    let app = app.crash_and_restart().await;
+    assert_eq!(status(&app, &format!("{path}?token={key}")).await, 200);
 }
 
 /// Its log would have the key.

@@ -1,6 +1,6 @@
 //! The plan of a bundle: checks and names every file before the first byte is written.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use thiserror::Error;
+
+use cloakroom_core::text::escaped;
 
 use super::names::unique_names;
 use super::policy::{NameFault, check_file_name};
@@ -24,15 +26,15 @@ pub enum PackError {
     #[error("there is no file to pack in the folders{}", because(.left_out))]
     NothingLeft { left_out: LeftOut },
     /// There is no file at this path.
-    #[error("cannot pack {}: no such file; check its path", .path.display())]
+    #[error("cannot pack {}: no such file; check its path", shown(.path))]
     Missing { path: PathBuf },
     /// The path is a device, a pipe or a socket.
-    #[error("cannot pack {}: it is a device, a pipe or a socket; name a regular file, or leave it out", .path.display())]
+    #[error("cannot pack {}: it is a device, a pipe or a socket; name a regular file, or leave it out", shown(.path))]
     Special { path: PathBuf },
     /// A link in a folder is not sent as what it leads to.
     #[error(
         "cannot pack {}: it is a link that {why}; leave it out (--exclude), or put what it means in its place",
-        .path.display()
+        shown(.path)
     )]
     Link { path: PathBuf, why: String },
     /// Files look like private keys or credentials.
@@ -44,31 +46,32 @@ pub enum PackError {
     /// Two files, or a file and a folder, would have the same path.
     #[error(
         "cannot pack {} and {} together: both become {name} in the bundle; rename one, or stage them one by one",
-        .first.display(),
-        .second.display()
+        shown(.first),
+        shown(.second),
+        name = escaped(.name)
     )]
     SamePath { first: PathBuf, second: PathBuf, name: String },
     /// A folder has more than a bundle can have.
     #[error(
         "cannot pack {}: the names of its files have more than {limit} bytes together, and fetch would refuse that; leave \
          files out, or stage an archive of it",
-        .folder.display()
+        shown(.folder)
     )]
     TooManyNames { folder: PathBuf, limit: usize },
     /// A glob is none.
-    #[error("--exclude {glob} is not usable: {why}")]
+    #[error("--exclude {} is not usable: {why}", escaped(.glob))]
     Exclude { glob: String, why: String },
-    /// A line of an ignore file is no rule.
-    #[error("line {line} of {} is no rule: {why}; correct it, or give --no-ignore", .path.display())]
-    IgnoreFile { path: PathBuf, line: usize, why: String },
+    /// An ignore file whose rules would not count.
+    #[error("cannot use the rules of {}: {why}, or give --no-ignore", shown(.path))]
+    IgnoreFile { path: PathBuf, why: String },
     /// Unpacking would refuse the file's name.
-    #[error("cannot pack {}: rename it", .path.display())]
+    #[error("cannot pack {}: rename it", shown(.path))]
     Name { path: PathBuf, source: NameFault },
     /// The operating system refused to read the file.
-    #[error("cannot read {}", .path.display())]
+    #[error("cannot read {}", shown(.path))]
     Read { path: PathBuf, source: io::Error },
     /// The file's size or modification time differs from the plan's.
-    #[error("{} changed while it was being packed; try again when nothing writes to it", .path.display())]
+    #[error("{} changed while it was being packed; try again when nothing writes to it", shown(.path))]
     Changed { path: PathBuf },
     /// The output of the bundle failed.
     #[error("cannot write the bundle")]
@@ -147,7 +150,7 @@ impl PackPlan {
         }
         if has_folder {
             plan.files.extend(files);
-            plan = Self { empty_folders, left_out: Some(left_out), ..plan }.sorted()?;
+            plan = Self { left_out: Some(left_out), ..plan }.sorted(empty_folders)?;
         }
         plan.or_nothing()
     }
@@ -173,14 +176,12 @@ impl PackPlan {
     }
 
     /// Sorts by path, so that the same tree gives the same bundle. No path may be two things.
-    fn sorted(mut self) -> Result<PackPlan, PackError> {
+    fn sorted(mut self, empty_folders: BTreeMap<String, PathBuf>) -> Result<PackPlan, PackError> {
         self.files.sort_by(|left, right| left.name.cmp(&right.name));
         let is_same = |left: &PlannedFile, right: &PlannedFile| {
             left.name == right.name && fs::canonicalize(&left.path).ok() == fs::canonicalize(&right.path).ok()
         };
         self.files.dedup_by(|next, kept| is_same(next, kept));
-        self.empty_folders.sort();
-        self.empty_folders.dedup();
         let mut files = HashMap::new();
         for file in &self.files {
             if let Some(first) = files.insert(&*file.name, &*file.path) {
@@ -192,13 +193,13 @@ impl PackPlan {
                 return Err(same_path(first, &file.path, name));
             }
         }
-        for folder in &self.empty_folders {
+        for (folder, path) in &empty_folders {
             let above = folders_of(folder).chain([&**folder]);
             if let Some((name, first)) = above.into_iter().find_map(|name| files.get_key_value(name)) {
-                return Err(same_path(first, Path::new(folder), name));
+                return Err(same_path(first, path, name));
             }
         }
-        Ok(self)
+        Ok(Self { empty_folders: empty_folders.into_keys().collect(), ..self })
     }
 
     fn or_nothing(self) -> Result<PackPlan, PackError> {
@@ -249,6 +250,11 @@ fn folders_of(path: &str) -> impl Iterator<Item = &str> {
 
 fn same_path(first: &Path, second: &Path, name: &str) -> PackError {
     PackError::SamePath { first: first.to_owned(), second: second.to_owned(), name: name.to_owned() }
+}
+
+/// A path as people see it: none breaks a line, or hides what it is.
+pub(super) fn shown(path: &Path) -> String {
+    escaped(&path.to_string_lossy())
 }
 
 fn because(left_out: &LeftOut) -> String {

@@ -4,19 +4,21 @@
 mod rules;
 mod secrets;
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, DirEntry};
 use std::io::{self, ErrorKind};
 use std::iter;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use ignore::gitignore::Gitignore;
 use rustix::io::Errno;
 
-use super::plan::{PackError, PlannedFile, inspect};
+use super::plan::{PackError, PlannedFile, inspect, shown};
 use super::policy::{NameFault, check_path};
 use super::unpack::MAX_NAME_BYTES;
+use rules::{FolderRules, GitGlob};
 pub use rules::{LeftOut, PackRules, check_exclude};
 pub(super) use secrets::SecretFiles;
 
@@ -27,8 +29,8 @@ const GIT: &str = ".git";
 #[derive(Default)]
 pub(super) struct WalkedFiles {
     pub files: Vec<PlannedFile>,
-    /// The paths in the bundle of the folders without entries.
-    pub empty_folders: Vec<String>,
+    /// The folders without entries, by their paths in the bundle.
+    pub empty_folders: BTreeMap<String, PathBuf>,
     pub left_out: LeftOut,
     pub secrets: SecretFiles,
     name_bytes: usize,
@@ -37,7 +39,7 @@ pub(super) struct WalkedFiles {
 /// A folder that is being walked.
 struct FolderWalk<'a> {
     rules: &'a PackRules,
-    exclude: &'a Gitignore,
+    exclude: &'a [GitGlob],
     /// The folder as it was given.
     folder: &'a Path,
     /// The same without links: none may lead out of it.
@@ -52,7 +54,7 @@ struct Level {
     real: PathBuf,
     /// Its path in the bundle.
     name: String,
-    ignore: Option<Gitignore>,
+    ignore: Option<FolderRules>,
     above: Option<Rc<Level>>,
 }
 
@@ -71,7 +73,7 @@ impl Level {
 pub(super) fn walk(
     folder: &Path,
     rules: &PackRules,
-    exclude: &Gitignore,
+    exclude: &[GitGlob],
     walked: &mut WalkedFiles,
 ) -> Result<(), PackError> {
     let real = fs::canonicalize(folder).map_err(|source| unreadable(folder, source))?;
@@ -85,7 +87,7 @@ pub(super) fn walk(
             is_empty &= !walk.entry(&level, &entry, &mut open, walked)?;
         }
         if is_empty && !level.name.is_empty() {
-            walked.empty_folders.push(level.name.clone());
+            walked.empty_folders.insert(level.name.clone(), level.path.clone());
         }
     }
     Ok(())
@@ -99,7 +101,7 @@ impl FolderWalk<'_> {
         name: String,
         above: Option<Rc<Level>>,
     ) -> Result<Level, PackError> {
-        let ignore = if self.rules.no_ignore { None } else { rules::of_folder(&path, &real)? };
+        let ignore = if self.rules.no_ignore { None } else { FolderRules::of(&path, &real)? };
         Ok(Level { path, real, name, ignore, above })
     }
 
@@ -149,17 +151,13 @@ impl FolderWalk<'_> {
         }
         let path = Path::new(&level.name).join(name);
         let below = path.strip_prefix(self.rules.top()).unwrap_or(&path);
-        if self.exclude.matched(below, is_folder).is_ignore() {
+        if self.exclude.iter().any(|glob| glob.fits(below.as_os_str().as_bytes(), is_folder)) {
             return Some(rules::BY_EXCLUDE.to_owned());
         }
-        let decided = level.chain().find_map(|level| {
-            let matched = level.ignore.as_ref()?.matched(path.strip_prefix(&level.name).ok()?, is_folder);
-            (!matched.is_none()).then_some(matched)
+        let (glob, by) = level.chain().find_map(|level| {
+            level.ignore.as_ref()?.last_for(path.strip_prefix(&level.name).ok()?, is_folder)
         })?;
-        match decided {
-            ignore::Match::Ignore(rule) => Some(rules::by_file(rule)),
-            _ => None,
-        }
+        (!glob.takes_back).then(|| by.to_string())
     }
 
     /// What the link at `found`, which is shown as `path`, leads to, without further links.
@@ -167,7 +165,7 @@ impl FolderWalk<'_> {
         let refused = |why: String| PackError::Link { path: path.to_owned(), why };
         match fs::canonicalize(found) {
             Ok(real) if real.starts_with(&self.real) => Ok(real),
-            Ok(_) => Err(refused(format!("leads out of {}", self.folder.display()))),
+            Ok(_) => Err(refused(format!("leads out of {}", shown(self.folder)))),
             Err(error) if error.kind() == ErrorKind::NotFound => Err(refused("leads to nothing".to_owned())),
             Err(error) if Errno::from_io_error(&error) == Some(Errno::LOOP) => {
                 Err(refused("leads in a circle or through too many links".to_owned()))

@@ -1,17 +1,21 @@
 //! Which entries of a folder are left out: by its ignore files, by `--exclude`, and `.git` always.
 
+mod git_glob;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
-use std::io::{self, ErrorKind, Read as _};
+use std::io::Read as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
+use std::rc::Rc;
 
-use ignore::gitignore::{Gitignore, GitignoreBuilder, Glob};
 use rustix::fs::{CWD, OFlags};
 
 use super::unreadable;
 use crate::bundle::folder::open_regular;
-use crate::bundle::plan::PackError;
+use crate::bundle::plan::{PackError, shown};
+pub(in crate::bundle) use git_glob::GitGlob;
 
 /// The later one wins.
 const IGNORE_FILES: [&str; 2] = [".gitignore", ".cloakroomignore"];
@@ -40,98 +44,73 @@ impl PackRules {
         self.top.as_deref().unwrap_or_default()
     }
 
-    /// The globs of `--exclude`, compiled.
-    pub(in crate::bundle) fn excluded(&self) -> Result<Gitignore, PackError> {
-        let mut builder = GitignoreBuilder::new("");
-        for glob in &self.exclude {
-            add_glob(&mut builder, glob).map_err(|why| PackError::Exclude { glob: glob.clone(), why })?;
-        }
-        let all = || self.exclude.join(" ");
-        builder.build().map_err(|error| PackError::Exclude { glob: all(), why: error.to_string() })
+    /// The globs of `--exclude`.
+    pub(in crate::bundle) fn excluded(&self) -> Result<Vec<GitGlob>, PackError> {
+        let parsed = |glob: &String| {
+            exclude(glob).map_err(|why| PackError::Exclude { glob: glob.clone(), why: why.to_owned() })
+        };
+        self.exclude.iter().map(parsed).collect()
     }
 }
 
 /// Whether a text is a glob for [`PackRules::exclude`]; if not, why.
-pub fn check_exclude(glob: &str) -> Result<(), String> {
-    add_glob(&mut GitignoreBuilder::new(""), glob)
+pub fn check_exclude(glob: &str) -> Result<(), &'static str> {
+    exclude(glob).map(drop)
 }
 
-/// Unlike a line of an ignore file, it is no comment and takes nothing back.
-fn add_glob(builder: &mut GitignoreBuilder, glob: &str) -> Result<(), String> {
-    if glob.trim_matches(['/', ' ']).is_empty() {
-        return Err("it names nothing".to_owned());
-    }
-    let escape = if glob.starts_with(['#', '!']) { "\\" } else { "" };
-    builder
-        .add_line(None, &format!("{escape}{}", with_plain_braces(glob)))
-        .map(drop)
-        .map_err(|error| error.to_string())
+fn exclude(glob: &str) -> Result<GitGlob, &'static str> {
+    GitGlob::rule(glob).ok_or(
+        "in a .gitignore it would leave nothing out; a [ needs its ], and a \\ at the end something after it",
+    )
 }
 
-/// The rules of the ignore files in the folder at `found`, which is shown as `folder`.
-pub(super) fn of_folder(folder: &Path, found: &Path) -> Result<Option<Gitignore>, PackError> {
-    let mut builder = GitignoreBuilder::new("");
-    for name in IGNORE_FILES {
-        let path = folder.join(name);
-        let Some(text) = read(&found.join(name)).map_err(|source| unreadable(&path, source))? else {
-            continue;
-        };
-        let refused = |line, error: ignore::Error| {
-            let why = error.to_string();
-            PackError::IgnoreFile { path: path.clone(), line, why }
-        };
-        for (number, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
-            builder
-                .add_line(Some(path.clone()), &with_plain_braces(line))
-                .map_err(|error| refused(number + 1, error))?;
+/// The rules of the ignore files in one folder, the weakest first, each with what is told of its file.
+pub(super) struct FolderRules(Vec<(GitGlob, Rc<str>)>);
+
+impl FolderRules {
+    /// Those of the folder at `found`, which is shown as `folder`, if there are any.
+    pub fn of(folder: &Path, found: &Path) -> Result<Option<Self>, PackError> {
+        let mut rules = Vec::new();
+        for name in IGNORE_FILES {
+            let path = folder.join(name);
+            let Some(text) = read(&path, &found.join(name))? else { continue };
+            let by: Rc<str> = format!("by {}", shown(&path)).into();
+            let lines = text.strip_prefix('\u{feff}').unwrap_or(&text).split('\n');
+            let lines = lines.map(|line| line.strip_suffix('\r').unwrap_or(line));
+            rules.extend(lines.filter_map(GitGlob::line).map(|glob| (glob, Rc::clone(&by))));
         }
+        Ok((!rules.is_empty()).then_some(Self(rules)))
     }
-    let rules = builder.build().map_err(|error| {
-        let path = folder.join(IGNORE_FILES[0]);
-        PackError::IgnoreFile { path, line: 1, why: error.to_string() }
-    })?;
-    Ok(Some(rules).filter(|rules| !rules.is_empty()))
+
+    /// The last rule for an entry, whose path begins in this folder.
+    pub fn last_for(&self, path: &Path, is_folder: bool) -> Option<&(GitGlob, Rc<str>)> {
+        let path = path.as_os_str().as_bytes();
+        self.0.iter().rev().find(|(glob, _)| glob.fits(path, is_folder))
+    }
 }
 
-/// The rule with braces as plain characters: the library takes them for alternatives, and git does not. In a class they are plain for
-/// both.
-fn with_plain_braces(rule: &str) -> String {
-    let (mut plain, mut is_escaped, mut class) = (String::with_capacity(rule.len()), false, 0);
-    for char in rule.chars() {
-        // How many characters of a class have come; a bracket that is the first one of them does not end it.
-        class = match char {
-            '[' if class == 0 && !is_escaped => 1,
-            '!' | '^' if class == 1 => 1,
-            ']' if class > 1 => 0,
-            _ if class > 0 => class + 1,
-            _ => 0,
-        };
-        if class == 0 && !is_escaped && ['{', '}'].contains(&char) {
-            plain.push('\\');
+/// The text of an ignore file. A link has no effect for git. What else is no file is left to the walk.
+fn read(path: &Path, found: &Path) -> Result<Option<String>, PackError> {
+    let unusable = |why: &str| Err(PackError::IgnoreFile { path: path.to_owned(), why: why.to_owned() });
+    match fs::symlink_metadata(found) {
+        Ok(found) if found.is_symlink() => {
+            return unusable("it is a link, which would leave nothing out; put the file in its place");
         }
-        plain.push(char);
-        is_escaped = char == '\\' && !is_escaped;
+        Ok(found) if found.is_file() => {}
+        _ => return Ok(None),
     }
-    plain
-}
-
-/// The text of an ignore file. A link is none, as with git.
-fn read(found: &Path) -> io::Result<Option<String>> {
-    if !fs::symlink_metadata(found).is_ok_and(|found| found.is_file()) {
-        return Ok(None);
-    }
-    let (file, mut text) = (open_regular(CWD, found, OFlags::RDONLY)?, Vec::new());
-    file.take(LONGEST_IGNORE_FILE + 1).read_to_end(&mut text)?;
+    let mut text = Vec::new();
+    open_regular(CWD, found, OFlags::RDONLY)
+        .and_then(|file| file.take(LONGEST_IGNORE_FILE + 1).read_to_end(&mut text))
+        .map_err(|source| unreadable(path, source))?;
     if text.len() as u64 > LONGEST_IGNORE_FILE {
-        let why = format!("it has more than {LONGEST_IGNORE_FILE} bytes; no ignore file may");
-        return Err(io::Error::new(ErrorKind::FileTooLarge, why));
+        return unusable(&format!("it has more than {LONGEST_IGNORE_FILE} bytes; make it shorter"));
+    }
+    if text.contains(&0) {
+        return unusable("it has a zero byte in it, as UTF-16 has; save it as UTF-8");
     }
     // A rule that is no UTF-8 is for names that are none, and those are refused anyway.
     Ok(Some(String::from_utf8_lossy(&text).into_owned()))
-}
-
-pub(super) fn by_file(rule: &Glob) -> String {
-    format!("by {}", rule.from().unwrap_or(Path::new("a rule")).display())
 }
 
 /// How many entries were left out, by the rule: “3 files and 1 folder by tree/.gitignore”. What is in a folder that was

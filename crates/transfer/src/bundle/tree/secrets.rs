@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use memchr::memmem;
 
 use super::{PackRules, unreadable};
-use crate::bundle::plan::{PackError, PlannedFile};
+use crate::bundle::plan::{PackError, PlannedFile, shown};
 use crate::bundle::sources::open_file;
 
 const FILES: [&str; 6] = ["id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", ".netrc", ".env"];
@@ -39,7 +39,8 @@ impl SecretFiles {
         if rules.include_secrets {
             return Ok(());
         }
-        let names = [Path::new(&file.name), real];
+        let path = Path::new(&file.name);
+        let names = [path.strip_prefix(rules.top()).unwrap_or(path), real];
         let mut is_secret = names.iter().any(|path| is_named_so(path));
         if !is_secret && names.iter().any(|path| is_pem(path)) {
             is_secret = has_private_key(real).map_err(|source| unreadable(&file.path, source))?;
@@ -62,7 +63,7 @@ impl SecretFiles {
 impl fmt::Display for SecretFiles {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, path) in self.named.iter().enumerate() {
-            write!(f, "{}{}", if number == 0 { "" } else { ", " }, path.display())?;
+            write!(f, "{}{}", if number == 0 { "" } else { ", " }, shown(path))?;
         }
         match self.count - self.named.len() {
             0 => Ok(()),

@@ -1,3 +1,4 @@
+mod beside_git;
 mod links;
 mod rules;
 
@@ -106,6 +107,7 @@ fn secrets_are_refused_by_name_unless_they_are_included_or_left_out() {
         ("sub/.env", "", true),
         (".ENV", "", true),
         (".env.local", "", true),
+        (".env/bin/python", "", false),
         (".env.example", "", false),
         (".env.sample", "", false),
         (".env.template", "", false),
@@ -217,7 +219,8 @@ fn no_path_of_a_bundle_is_two_things() {
     for (paths, first, second, name) in [
         (["a", "e"], "/a/x/1", "/e/x/1", "x/1"),
         (["a", "c"], "/c/x", "/a/x/1", "x"),
-        (["c", "f"], "/c/x", "x", "x"),
+        (["c", "f"], "/c/x", "/f/x", "x"),
+        (["f", "c"], "/c/x", "/f/x", "x"),
         (["d", "1"], "/1", "/d/1", "1"),
     ] {
         let said = outer.refusal(&paths);
@@ -239,6 +242,36 @@ fn top_is_a_folder_for_everything() {
     assert_eq!(names(&plan), "app/.gitignore app/a/b app/c-1.jar app/c.jar app/logs/");
     let plan = outer.plan(&["x/c.jar"], &rules).unwrap();
     assert_eq!((names(&plan), plan.left_out()), ("app/c.jar".to_owned(), None));
+}
+
+#[test]
+fn top_makes_no_secrets() {
+    let outer = Outer::with(&["tree/a", "b", "secret/.ssh/x"]);
+    for top in [".ssh", ".aws", ".env"] {
+        let rules = PackRules { top: Some(top.to_owned()), ..PackRules::default() };
+        assert_eq!(names(&outer.plan(&["tree", "b"], &rules).unwrap()), format!("{top}/a {top}/b"));
+        let error = outer.plan(&["secret"], &rules).unwrap_err();
+        assert!(matches!(error, PackError::Secrets { .. }), "{error}");
+    }
+}
+
+#[test]
+fn a_path_that_would_break_a_line_is_shown_escaped() {
+    let outer = Outer::with(&["tree\n\u{202e}/b\n", "tree\n\u{202e}/.gitignore"]);
+    let tree = "tree\n\u{202e}";
+    let said = outer.refusal(&[tree]);
+    assert!(said.starts_with(r"cannot pack /tree\n\u{202e}/b\n: rename it"), "{said}");
+    outer.add(&format!("{tree}/.gitignore"), "b*");
+    outer.add(&format!("{tree}/a"), "");
+    let plan = outer.plan(&[tree], &PackRules::default()).unwrap();
+    assert_eq!(outer.left_out(&plan), r"1 file by /tree\n\u{202e}/.gitignore");
+    outer.link(&format!("{tree}/link"), "..");
+    let said = outer.refusal(&[tree]);
+    assert!(said.contains(r"a link that leads out of /tree\n\u{202e};"), "{said}");
+    fs::remove_file(outer.path(tree).join("link")).unwrap();
+    outer.add(&format!("{tree}/.netrc"), "");
+    let said = outer.refusal(&[tree]);
+    assert!(said.contains(r"credentials: /tree\n\u{202e}/.netrc;"), "{said}");
 }
 
 #[test]

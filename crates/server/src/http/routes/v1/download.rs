@@ -34,7 +34,9 @@ async fn answer(
 ) -> Result<Response, ApiError> {
     let Request { id, query, headers } = request;
     let resource = if let Some(key) = shown_key(query, &headers)? {
-        let id = id.and_then(|id| ResourceId::parse(&id).ok()).ok_or(AccessError::WrongKey)?;
+        let are_on = !state.settings.lifetimes.max_key_ttl.is_zero();
+        let id =
+            id.filter(|_| are_on).and_then(|id| ResourceId::parse(&id).ok()).ok_or(AccessError::WrongKey)?;
         state.staging.find_by_key(id, &key).await?
     } else {
         let (id, secret) = ticket(id, &headers)?;

@@ -114,7 +114,7 @@ fn ttl(body: Result<Bytes, BytesRejection>, most: Duration) -> Result<Duration, 
         _ => return Err(unusable()),
     };
     if most.is_zero() {
-        return Err(invalid("this server makes no read keys (--max-key-ttl 0s)"));
+        return Err(invalid("this server takes no read keys (--max-key-ttl 0s)"));
     }
     let Some(text) = ttl else { return Ok(DEFAULT_TTL.min(most)) };
     let text = excerpt(text.trim(), LONGEST_SHOWN);

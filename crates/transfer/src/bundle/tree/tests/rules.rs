@@ -107,19 +107,49 @@ fn a_file_that_is_named_is_under_no_rule() {
 }
 
 #[test]
-fn an_ignore_file_that_is_no_list_of_rules_is_refused() {
-    let outer = Outer::with(&["tree/a", "tree/.gitignore"]);
-    outer.add("tree/.gitignore", "x\n[z-a]\n");
-    let said = outer.refusal(&["tree"]);
-    assert!(said.starts_with("line 2 of /tree/.gitignore is no rule: "), "{said}");
-    outer.add("tree/.gitignore", &"x\n".repeat(1 << 20));
-    assert!(outer.refusal(&["tree"]).starts_with("cannot read /tree/.gitignore: "));
-    let rules = PackRules { no_ignore: true, ..PackRules::default() };
-    assert_eq!(names(&outer.plan(&["tree"], &rules).unwrap()), ".gitignore a");
-    for (glob, is_usable) in
-        [("*.log", true), ("#x", true), ("{", true), ("[z-a]", false), ("", false), ("/", false)]
-    {
-        assert_eq!(check_exclude(glob).is_ok(), is_usable, "{glob}");
+fn an_ignore_file_whose_rules_would_not_count_is_refused() {
+    let outer = Outer::with(&["tree/a", "tree/sub/a"]);
+    let too_long = "x\n".repeat(1 << 20);
+    for (name, text, why) in [
+        (".gitignore", &*too_long, "it has more than 1048576 bytes; make it shorter"),
+        (".cloakroomignore", "\u{feff}a\0", "it has a zero byte in it, as UTF-16 has; save it as UTF-8"),
+        (".gitignore", "", "it is a link, which would leave nothing out; put the file in its place"),
+    ] {
+        let path = format!("tree/sub/{name}");
+        if text.is_empty() {
+            outer.link(&path, "../a");
+        } else {
+            outer.add(&path, text);
+        }
+        let expected = format!("cannot use the rules of /{path}: {why}, or give --no-ignore");
+        assert_eq!(outer.refusal(&["tree"]), expected);
+        let rules = PackRules { no_ignore: true, ..PackRules::default() };
+        assert_eq!(names(&outer.plan(&["tree"], &rules).unwrap()), format!("a sub/{name} sub/a"));
+        fs::remove_file(outer.path(&path)).unwrap();
+    }
+    outer.add("tree/.gitignore/x", "");
+    assert_eq!(names(&outer.tree()), ".gitignore/x a sub/a");
+}
+
+#[test]
+fn a_line_that_is_no_rule_leaves_nothing_out_and_no_glob_may_be_one() {
+    let outer = Outer::with(&["tree/a", "tree/b"]);
+    outer.add("tree/.gitignore", "[a\n[/]\na\\\n[[:x:]]\nb\n");
+    assert_eq!(names(&outer.tree()), ".gitignore a");
+    for (glob, is_usable) in [
+        ("*.log", true),
+        ("#x", true),
+        ("{", true),
+        ("[z-a]", true),
+        ("[a", false),
+        ("a\\", false),
+        ("[[:x:]]", false),
+        ("", false),
+        ("/", false),
+    ] {
+        let said = check_exclude(glob).err();
+        assert_eq!(said.is_none(), is_usable, "{glob}");
+        assert!(said.is_none_or(|said| said.contains("would leave nothing out")), "{said:?}");
     }
 }
 
