@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use cloakroom_core::size::format_size;
+use cloakroom_core::text::escaped;
 use cloakroom_core::time::format_elapsed;
 use cloakroom_reach::ServerPlace;
 use cloakroom_submit::Uploading;
@@ -136,7 +137,7 @@ fn told(left_out: &LeftOut) -> String {
 
 fn warn(plan: &PackPlan) {
     for renamed in plan.renamed() {
-        let (path, name) = (renamed.path.display(), &renamed.name);
+        let (path, name) = (escaped(&renamed.path.to_string_lossy()), escaped(&renamed.name));
         tell(&format!("warning: {path} becomes {name} in the bundle, because another file has its name"));
     }
     let most = UnpackLimits::default().max_entries;
