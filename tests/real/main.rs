@@ -1,5 +1,5 @@
 //! The journeys with real input: Spark's own jars, curl, kubespark's client libraries, the image's root file system,
-//! kubectl, another version of the program.
+//! kubectl, Ray, another version of the program.
 //!
 //! If a test lacks something beyond Rust, it is skipped, and a line on stderr says what is missing. With
 //! `CLOAKROOM_TEST_REQUIRE=all`, as in CI, it fails instead.
@@ -21,6 +21,7 @@ mod manifests;
 mod old_client;
 mod pages;
 mod proxies;
+mod ray;
 mod read_only;
 mod spark_jars;
 mod spliced;
@@ -43,6 +44,7 @@ fn main() {
         spliced::trials(),
         stock_spark::trials(),
         clouds::trials(),
+        ray::trials(),
         read_only::trials(),
         spark_jars::trials(),
         old_client::trials(),
