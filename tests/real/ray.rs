@@ -36,10 +36,6 @@ print('a task says:', *ray.get(task.remote()))
 /// What the job prints.
 const RAN: &str = "a task says: from the folder ['work'] False";
 
-const STAGE: &str = "url=$(cloakroom stage -n ray -l ray.io/cluster=hello --top hello --ticket-to ticket.json --print url-with-key hello)";
-
-const SUBMIT: &str = r#"ray job submit --address http://127.0.0.1:8265 --runtime-env-json "{\"working_dir\": \"$url\"}" -- python -m work.main"#;
-
 /// Ends all keys of the ticket.
 const END_KEYS: &str = r#"curl -fsS --cacert tls.crt -X DELETE -H "Authorization: Bearer $(jq -r .resourceSecret ticket.json)" "$(jq -r .url ticket.json)/keys""#;
 
@@ -69,7 +65,11 @@ pub fn trials() -> Vec<Trial> {
 
 fn a_job() {
     let mut terminal = started();
-    terminal.prepare(STAGE);
+    let page = block("docs/ray-and-jobs.md", "Into Ray", "url=");
+    let (stage, submit) = page.split_once('\n').unwrap();
+    // With files for what it says and for its exit code.
+    let submit = |name: &str| format!("{submit} >{name} 2>&1; echo $? >{name}.code");
+    terminal.prepare(stage);
     terminal.prepare(&submit("job"));
     ran(&terminal, "job");
     is_shown_by_ray_alone(&mut terminal);
@@ -77,18 +77,13 @@ fn a_job() {
     // With its key ended, the node still has the folder. It does not get another folder.
     terminal.prepare(END_KEYS);
     terminal.prepare(&format!("({}) & job=$!", submit("again")));
-    terminal.prepare(STAGE);
+    terminal.prepare(stage);
     terminal.prepare(END_KEYS);
     terminal.prepare(&submit("refused"));
     terminal.prepare("wait $job");
     ran(&terminal, "again");
     let (said, code) = (read(&terminal, "refused"), read(&terminal, "refused.code"));
     assert!(code == "1\n" && said.contains("404 Client Error: Not Found for url"), "{code}{said}");
-}
-
-/// The command that submits, with files for what it says and for its exit code.
-fn submit(name: &str) -> String {
-    format!("{SUBMIT} >{name} 2>&1; echo $? >{name}.code")
 }
 
 fn ran(terminal: &Terminal, name: &str) {

@@ -81,6 +81,7 @@ pub const TABLE: &[Row] = &[
         By::Chapter(RAY_AND_JOBS, "Into a Job"),
     ),
     row(RAY_AND_JOBS, "Into a Job", "", By::Test("tests/node/journeys/folders.rs")),
+    row(RAY_AND_JOBS, "Into Ray", "", By::Test("tests/real/ray.rs")),
     row(README, "cloakroom", "flowchart", By::Text),
     row(README, "Try it", "cargo run -- serve", By::Test(".ci/first-look")),
     row(README, "Try it", "cargo run -q -- stage", By::Test(".ci/first-look")),
