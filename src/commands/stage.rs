@@ -13,8 +13,10 @@ mod upload;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use cloakroom_core::resource::{Owner, OwnerKind, POD};
+use cloakroom_core::time::{SparkDuration, format_duration};
 use cloakroom_reach::ServerPlace;
 use cloakroom_transfer::bundle::{Disk, PackPlan};
 use cloakroom_transfer::client::{
@@ -52,6 +54,9 @@ async fn print_ticket(args: &StageArgs) -> anyhow::Result<ExitCode> {
     let output = TicketOutput::open(args.ticket_to.as_deref(), args.print == Printed::UrlWithKey)?;
     let namespace = args.namespace.as_deref().unwrap_or_default();
     let Reached { http, address, internal_url, tokens, .. } = reach(&place, args, namespace).await?;
+    if args.print == Printed::UrlWithKey {
+        check_key(&http, &address, args).await?;
+    }
     let request = StageRequest { tokens, ..request(address) };
     let upload = Upload::new(http, request, &place, args)?;
     let Some(staged) = upload.run().await? else { return Ok(upload.exit_code()) };
@@ -68,6 +73,22 @@ async fn print_ticket(args: &StageArgs) -> anyhow::Result<ExitCode> {
         warn_of_address(&upload.request.server, &staged.ticket.url);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Refuses a key that the server would refuse after the upload. If it does not answer, the upload tries again.
+async fn check_key(http: &HttpClient, address: &ServerAddress, args: &StageArgs) -> anyhow::Result<()> {
+    let Ok(info) = http.server_info(address).await else { return Ok(()) };
+    let most: Option<SparkDuration> = info.max_key_ttl.and_then(|most| most.parse().ok());
+    match (most.map(SparkDuration::get), args.key_ttl) {
+        (Some(Duration::ZERO), _) => refuse!(
+            "{address} makes no keys, as its admin has set (--max-key-ttl): use the ticket, which needs a header"
+        ),
+        (Some(most), Some(wanted)) if wanted.get() > most => refuse!(
+            "--key-ttl is {wanted}, and a key of {address} is good for {} at most",
+            format_duration(most)
+        ),
+        _ => Ok(()),
+    }
 }
 
 /// Gives the user what was asked for. An error says what the user does not get.

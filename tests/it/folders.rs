@@ -267,9 +267,33 @@ fn a_url_with_a_key_is_all_that_another_program_needs() {
     assert!(fs::symlink_metadata(stager.folder.path("link")).unwrap().is_symlink());
     let without = stager.stage(&["--key-ttl", "1h", "tree"]);
     assert_eq!((without.status.code(), without.stdout.len()), (Some(2), 0), "{}", stderr(&without));
-    // What was staged for a key that the server does not make is released again.
     let refused = stager.stage(&["--print", "url-with-key", "--key-ttl", "30d", "tree"]);
     let said = stderr(&refused);
+    assert_eq!((refused.status.code(), refused.stdout.len()), (Some(2), 0), "{said}");
+    assert!(said.contains("good for 7d at most") && !said.contains("staging"), "{said}");
+    what_gets_no_key_is_released_again(&stager);
+}
+
+fn what_gets_no_key_is_released_again(stager: &Stager) {
+    let server = stager.server.address.parse().unwrap();
+    let front = Front::before(server, |head: &str| {
+        let is_for_key = head.lines().next().unwrap().contains("/keys ");
+        if is_for_key { Turn::Answer(409, "text/plain", "no more") } else { Turn::Pass }
+    });
+    let mut command = stager.folder.command();
+    command.args([
+        "stage",
+        "--server",
+        &front.url(),
+        "-n",
+        "demo",
+        "-l",
+        "app=demo",
+        "--print",
+        "url-with-key",
+    ]);
+    let refused = output_in_time(command.arg("tree"));
+    let said = stderr(&refused);
     assert_eq!((refused.status.code(), refused.stdout.len()), (Some(1), 0), "{said}");
-    assert!(said.contains("7d at most") && said.contains("released again"), "{said}");
+    assert!(said.contains("no key; what was staged is released again"), "{said}");
 }

@@ -95,6 +95,9 @@ pub struct ServerInfo {
     /// The largest bundle that the server takes through Kubernetes' API server, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_proxied_size: Option<u64>,
+    /// How long a read key may be good for, such as `7d`; with `0s` there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_key_ttl: Option<String>,
 }
 
 /// The answer to an upload.

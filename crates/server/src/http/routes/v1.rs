@@ -9,6 +9,7 @@ mod upload;
 
 use axum::Json;
 use axum::extract::State;
+use cloakroom_core::time::format_duration;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -31,7 +32,7 @@ pub(super) fn routes() -> OpenApiRouter<AppState> {
 }
 
 /// Get the server's version, its addresses, the image with which init-containers fetch its bundles, what uploads need, and the
-/// size of the largest bundle.
+/// limits of bundles and keys.
 #[utoipa::path(
     get, path = "/api/v1", operation_id = "getServerInfo", tag = "v1",
     responses((status = 200, description = "what this server is", body = ServerInfo))
@@ -46,5 +47,6 @@ async fn info(State(state): State<AppState>) -> Json<ServerInfo> {
         upload_auth: Some(settings.upload_auth.kind().into()),
         max_resource_size: Some(state.staging.limits().capacity.max_resource_size),
         max_proxied_size: Some(settings.max_proxied_size),
+        max_key_ttl: Some(format_duration(settings.lifetimes.max_key_ttl)),
     })
 }
