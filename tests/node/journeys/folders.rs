@@ -12,8 +12,9 @@ use crate::shell::{laptop, until};
 pub const JOURNEY: Journey =
     Journey("a_folder_runs_in_a_job_and_stays_while_the_job_is_suspended", into_a_job);
 
-/// The settings of a user who reaches the API server.
-const SETTINGS: &str = "export CLOAKROOM_SERVER_NAMESPACE=cloakroom CLOAKROOM_CA_FILE=tls.crt CLOAKROOM_UPLOAD_TOKEN_FILE=upload-token";
+/// The settings of a user who reaches the API server, in the folder of this journey.
+const SETTINGS: &str = "cd ml
+export CLOAKROOM_SERVER_NAMESPACE=cloakroom CLOAKROOM_CA_FILE=../tls.crt CLOAKROOM_UPLOAD_TOKEN_FILE=../upload-token";
 
 fn of_the_page(beginning: &str) -> String {
     block("docs/ray-and-jobs.md", "Into a Job", beginning)
@@ -31,7 +32,7 @@ fn into_a_job() {
     let command = shown.lines().next().unwrap().trim_start_matches("$ ");
     laptop(&format!(
         "kubectl create namespace ml
-         mkdir -p project/lib project/.git && cd project
+         mkdir -p ml/project/lib ml/project/.git && cd ml/project
          echo 'import lib.hello' >main.py
          echo 'print(\"hello from the folder\")' >lib/hello.py
          echo '*.log' >.gitignore && echo noise >a.log
@@ -58,8 +59,8 @@ fn suspended(command: &str) {
          cat >job.yaml <<'END'\n{later}\nEND
          {}
          kubectl get secret -n ml -o name | grep later-files >secret.txt
-         kubectl get -n ml $(cat secret.txt) -o json | jq -r '.data[\"ticket.json\"]' | base64 -d >later.json
-         cloakroom stage -n ml -l app=none --unused-timeout {UNUSED_SECONDS}s --ticket-to none.json app.jar",
+         kubectl get -n ml $(cat secret.txt) -o json | jq -r '.data[\"ticket.json\"]' | base64 -d >../later.json
+         cloakroom stage -n ml -l app=none --unused-timeout {UNUSED_SECONDS}s --ticket-to ../none.json ../app.jar",
         command.replace("--workdir", &format!("--unused-timeout {UNUSED_SECONDS}s --workdir"))
     ));
     until("what belongs to nothing is gone", || status("none.json") == "410");
