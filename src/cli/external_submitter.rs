@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 
 use cloakroom_spark::keys;
@@ -55,7 +56,7 @@ pub struct ExternalSubmitterArgs {
     pub py_files: Option<String>,
 
     /// Image of the init-container: the one with this program [default: what the server advertises]
-    #[arg(long, value_name = "IMAGE", requires = "submitter")]
+    #[arg(long, value_name = "IMAGE", value_parser = NonEmptyStringValueParser::new(), requires = "submitter")]
     pub fetch_image: Option<String>,
 
     /// A setting of staging, as `cloakroom submit` takes it, or your own pod template; repeatable

@@ -64,6 +64,10 @@ pub struct FetchArgs {
     #[arg(long = "ca-file", value_name = "PEM", env = "CLOAKROOM_CA_FILE")]
     pub ca_files: Vec<PathBuf>,
 
+    /// The files may be changed afterwards: a second run leaves what the first one has put into place as it is
+    #[arg(long)]
+    pub writable: bool,
+
     /// Most entries of one bundle, implied folders included
     #[arg(long, value_name = "N", default_value_t = 200_000)]
     pub max_entries: u64,

@@ -41,11 +41,14 @@ impl PodsArgs {
 /// A folder in a container, without a slash at its end.
 fn folder(text: &str) -> Result<String, &'static str> {
     let folder = text.trim_end_matches('/');
-    if !folder.starts_with('/') {
+    let Some(parts) = folder.strip_prefix('/') else {
         return Err("it is no folder of a container: it begins with a slash, such as /work");
+    };
+    if parts.split('/').any(|part| ["", ".", ".."].contains(&part)) {
+        return Err("no part of its path may be empty, “.” or “..”");
     }
-    if folder.split('/').any(|part| part == "..") || folder.contains([':', '\0']) {
-        return Err("Kubernetes takes no folder with “..” or “:” in it");
+    if parts.contains(|c: char| c == ':' || c.is_control()) {
+        return Err("Kubernetes takes no folder with “:” or a control character in it");
     }
     Ok(folder.to_owned())
 }

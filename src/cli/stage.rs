@@ -7,7 +7,7 @@ use clap::builder::BoolishValueParser;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, ValueEnum};
 
-use super::external_submitter::ExternalSubmitterArgs;
+use super::external_submitter::{ExternalSubmitterArgs, SubmitterChoice};
 use super::giver;
 use super::pods::PodsArgs;
 use crate::commands::{UsageError, refuse};
@@ -297,7 +297,12 @@ impl StageArgs {
     /// What flags, settings and variables say of its place.
     pub fn choice(&self, settings: ServerChoice) -> anyhow::Result<ServerChoice> {
         let (flags, mut variables) = (self.said(true), self.said(false));
-        let is_by_cluster = self.external.submitter.is_none() && self.names_cluster();
+        let may_be_by_cluster = match self.external.submitter {
+            None => true,
+            Some(SubmitterChoice::Pods) => self.pods.secret.is_none(),
+            Some(_) => false,
+        };
+        let is_by_cluster = may_be_by_cluster && self.names_cluster();
         if flags.address.is_some() && (flags.names_service() || is_by_cluster) {
             refuse!(
                 "--server names an address, and --server-namespace, --server-service, --context and --master a way through an \

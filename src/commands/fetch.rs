@@ -110,7 +110,7 @@ fn job(args: &FetchArgs) -> anyhow::Result<Job> {
     let mut options = FetchOptions { limits, ..FetchOptions::default() };
     let mut ca_files = args.ca_files.clone();
     let mut driver_properties = None;
-    let plan = match &args.properties_file {
+    let mut plan = match &args.properties_file {
         Some(path) => {
             refuse_both_forms(args, path)?;
             let properties = read_properties(path)?;
@@ -124,6 +124,7 @@ fn job(args: &FetchArgs) -> anyhow::Result<Job> {
         }
         None => plan_of_flags(args)?,
     };
+    plan.is_writable = args.writable;
     if let Some(timeout) = args.timeout {
         options.timeout = timeout.get();
     }

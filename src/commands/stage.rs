@@ -21,7 +21,7 @@ use cloakroom_reach::ServerPlace;
 use cloakroom_transfer::bundle::{Disk, PackPlan};
 use cloakroom_transfer::client::{
     HttpClient, RetryPolicy, ServerAddress, StageRequest, Staged, StagedBefore, Timeouts, UploadToken,
-    UploadTokens, Url, shown,
+    UploadTokens, Url, is_loopback, shown,
 };
 
 use self::ticket_output::TicketOutput;
@@ -110,6 +110,12 @@ async fn give(
         let url = format!("{}/content/{name}.tar.gz?{key}\n", ticket.url);
         messages::show(&url)
             .map_err(|error| (error.into(), "the URL cannot be printed on stdout".to_owned()))?;
+        if Url::parse(&url).is_ok_and(|url| is_loopback(&url)) {
+            tell(
+                "warning: the URL begins with an address of this machine, which a program elsewhere takes for its own: --public-url \
+                 of the server sets another one",
+            );
+        }
         if !args.quiet {
             tell(&format!("whoever has the URL can read the bundle until {}", keyed.expires_at));
         }
@@ -184,7 +190,6 @@ fn request(
         plan,
         sources,
         before,
-        measured: None,
     })
 }
 

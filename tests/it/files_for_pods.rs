@@ -1,7 +1,10 @@
 //! `cloakroom stage --for pods`: the Pod or Job is printed with the files in it, or nothing is.
 
+use std::fs::File;
 use std::process::{Command, Output, Stdio};
+use std::time::SystemTime;
 
+use cloakroom_core::text::harmless_json;
 use cloakroom_testing::api_server::{FakeApiServer, SECRET};
 use cloakroom_testing::cluster::{Cluster as _, kubeconfig};
 use cloakroom_testing::known::rules_of_submitters;
@@ -94,7 +97,7 @@ fn a_job_is_printed_with_a_folder_in_it() {
     let [secret, job] = &documents(&first)[..] else { panic!("{first:?}") };
     let id = job["metadata"]["labels"]["cloakroom-files"].as_str().unwrap();
     assert_eq!((id.len(), secret["metadata"]["namespace"].as_str()), (32, Some("ml")));
-    let name = format!("train-files-{}", &id[..8]);
+    let name = format!("train-job-files-{}", &id[..8]);
     let spec = &job["spec"]["template"]["spec"];
     assert_eq!(
         (&secret["metadata"]["name"], &spec["volumes"][1]["secret"]["secretName"]),
@@ -104,11 +107,13 @@ fn a_job_is_printed_with_a_folder_in_it() {
     assert_eq!(spec["containers"][0]["workingDir"], "/work");
     let told = stderr(&first);
     assert!(told.contains("left out 1 file by tree/.gitignore"), "{told}");
-    assert!(told.contains(&format!("kubectl delete job,secret -n ml -l cloakroom-files={id}")), "{told}");
+    assert!(told.contains(&format!("“kubectl delete -n ml job/train secret/{name}”")), "{told}");
     let ticket = base64(&secret["data"]["ticket.json"]);
     let token = serde_json::from_str::<Value>(&ticket).unwrap()["resourceSecret"].to_string();
     assert!(!told.contains(token.trim_matches('"')), "a secret is told");
 
+    let copied = File::options().write(true).open(user.folder.path("tree/main.py")).unwrap();
+    copied.set_modified(SystemTime::UNIX_EPOCH).unwrap();
     let again = output_in_time(&mut user.stage(&arguments));
     assert_eq!((&again.stdout, user.bundles()), (&first.stdout, 1), "{}", stderr(&again));
     assert!(stderr(&again).contains("nothing was sent"), "{}", stderr(&again));
@@ -123,6 +128,40 @@ fn a_job_is_printed_with_a_folder_in_it() {
     assert_ne!(other[1]["metadata"]["labels"], job["metadata"]["labels"]);
 }
 
+/// Nobody has its ticket, so nobody may be given it.
+#[test]
+fn what_was_not_printed_is_released_and_not_given_again() {
+    let user = User::new();
+    let mut unprinted = user.stage(&["-f", "job.yaml", "tree"]);
+    let output = unprinted.stdout(File::create("/dev/full").unwrap()).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("No space left on device"), "{}", stderr(&output));
+    assert!(stderr(&output).trim_end().ends_with("what was staged is released again"), "{}", stderr(&output));
+    assert_eq!(user.bundles(), 0);
+    let first = output_in_time(&mut user.stage(&["-f", "job.yaml", "tree"]));
+    let second =
+        user.stage(&["-f", "job.yaml", "tree"]).stdout(File::create("/dev/full").unwrap()).output().unwrap();
+    assert!(stderr(&second).contains("what an earlier run has staged stays"), "{}", stderr(&second));
+    user.fetches(&documents(&first)[0], "out");
+}
+
+#[test]
+fn what_kubectl_reads_otherwise_is_printed_as_json() {
+    let user = User::new();
+    for (text, is_json) in
+        [("a\n\tb\n", false), ("\tset -e\n\tb\n", true), ("\n\ta", true), ("a\u{7f}\u{85}", true)]
+    {
+        let mut map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
+        map["data"]["script"] = json!(text);
+        user.folder.write("both.yaml", format!("{}\n---\n{JOB}", harmless_json(&map.to_string())));
+        let output = output_in_time(&mut user.stage(&["-f", "both.yaml", "tree"]));
+        let printed = String::from_utf8(output.stdout.clone()).unwrap();
+        assert_eq!(printed.starts_with("---\n{"), is_json, "{printed}");
+        assert!(!printed.contains(['\u{7f}', '\u{85}']), "{printed}");
+        assert_eq!(documents(&output)[0]["data"]["script"], text);
+    }
+}
+
 #[test]
 fn what_cannot_have_the_files_is_refused_before_anything_is_sent() {
     let user = User::new();
@@ -131,7 +170,10 @@ fn what_cannot_have_the_files_is_refused_before_anything_is_sent() {
     user.folder.write("bare.yaml", &no_namespace);
     user.folder.write("tree2/.env", "A=1");
     for (arguments, said) in [
-        (&["-f", "map.yaml", "tree"][..], "has no Pod and no Job of batch/v1 in it, but ConfigMap"),
+        (
+            &["-f", "map.yaml", "tree"][..],
+            "has no Pod and no Job of batch/v1 in it, but ConfigMap without an apiVersion",
+        ),
         (&["-f", "bare.yaml", "tree"], "bare.yaml: metadata.namespace is missing"),
         (&["-f", "job.yaml", "-n", "other", "tree"], "is ml, and --namespace is other"),
         (&["-f", "job.yaml"], "no files are named"),
@@ -177,11 +219,15 @@ fn a_secret_of_a_chosen_name_goes_into_the_cluster_by_itself() {
     api_server.know_token(TOKEN, "stager", &[]);
     api_server.grant_rules("stager", Some("ml"), rules_of_submitters(&["stager.yaml"]));
     user.folder.write("kubeconfig", kubeconfig(None, api_server.address(), TOKEN));
-    let stage = || {
-        let mut command = user.stage(&["-f", "job.yaml", "--secret", "code", "tree"]);
+    let stage_as = |file: &str| {
+        let mut command = user.stage(&["-f", file, "--secret", "code", "tree"]);
         command.env("KUBECONFIG", user.folder.path("kubeconfig"));
-        output_in_time(&mut command)
+        command
     };
+    let stage = || output_in_time(&mut stage_as("job.yaml"));
+    let unprinted = stage_as("job.yaml").stdout(File::create("/dev/full").unwrap()).output().unwrap();
+    assert!(stderr(&unprinted).contains("removed again: secret code"), "{}", stderr(&unprinted));
+    assert_eq!((api_server.object(SECRET, "ml", "code"), user.bundles()), (None, 0));
     let printed = documents(&stage());
     let [job] = &printed[..] else { panic!("{printed:?}") };
     assert_eq!(job["spec"]["template"]["spec"]["volumes"][1]["secret"]["secretName"], "code");
@@ -189,6 +235,26 @@ fn a_secret_of_a_chosen_name_goes_into_the_cluster_by_itself() {
     user.fetches(&secret, "out");
     assert_eq!(documents(&stage()), printed);
     assert_ne!(api_server.object(SECRET, "ml", "code"), Some(secret), "it has the new ticket");
+
+    let bundles = user.bundles();
+    let unprinted = stage_as("job.yaml").stdout(File::create("/dev/full").unwrap()).output().unwrap();
+    assert!(
+        stderr(&unprinted).contains("the Secret code has the new ticket already"),
+        "{}",
+        stderr(&unprinted)
+    );
+    user.fetches(&api_server.object(SECRET, "ml", "code").unwrap(), "later");
+    assert_eq!(user.bundles(), bundles, "the earlier ticket was given again, and is not released");
+    user.folder.write("other.yaml", JOB.replace("train", "other"));
+    user.folder.write("each.yaml", JOB.replace("name: train", "generateName: train-"));
+    for (file, code, said) in [
+        ("other.yaml", 1, "there is secret code in namespace ml already, for Job train: choose another name"),
+        ("each.yaml", 2, "--secret is one name, and each.yaml has a generateName"),
+    ] {
+        let refused = output_in_time(&mut stage_as(file));
+        assert_eq!((refused.status.code(), refused.stdout.len()), (Some(code), 0));
+        assert!(stderr(&refused).contains(said), "{said}: {}", stderr(&refused));
+    }
 
     api_server.delete(SECRET, "ml", "code");
     let foreign =

@@ -31,6 +31,10 @@ impl Fetcher {
     }
 
     fn fetch(&self) -> Output {
+        self.fetch_with(&[])
+    }
+
+    fn fetch_with(&self, flags: &[&str]) -> Output {
         let mut fetch = command();
         fetch.args([
             "fetch",
@@ -40,7 +44,7 @@ impl Fetcher {
             &self.ticket.resource_id,
             "--secret-file",
         ]);
-        fetch.arg(self.folder.path("secret")).arg("--to").arg(self.target()).output().unwrap()
+        fetch.arg(self.folder.path("secret")).args(flags).arg("--to").arg(self.target()).output().unwrap()
     }
 }
 
@@ -126,4 +130,20 @@ async fn a_conflict_of_one_source_keeps_all_sources_out() {
     assert!(stderr(&output).contains("data.txt already exists"), "{}", stderr(&output));
     assert_eq!(names(&fetcher.target()), Vec::<String>::new());
     assert_eq!(names(&path("files")), ["data.txt"]);
+}
+
+/// As the containers of a pod do, whose init-containers run again after its node was started again.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_changed_and_removed_since_stays_so_in_a_writable_folder() {
+    let fetcher = Fetcher::new().await;
+    let flags = ["--writable"];
+    assert_eq!(fetcher.fetch_with(&flags).status.code(), Some(0));
+    let changed = fetcher.target().join("lib.txt");
+    std::fs::write(&changed, "longer than that of the bundle").unwrap();
+    std::fs::remove_file(fetcher.target().join("app.jar")).unwrap();
+    let again = fetcher.fetch_with(&flags);
+    assert_eq!(again.status.code(), Some(0), "{}", stderr(&again));
+    assert_eq!(std::fs::read_to_string(&changed).unwrap(), "longer than that of the bundle");
+    assert!(!fetcher.target().join("app.jar").exists());
+    assert_eq!(fetcher.fetch().status.code(), Some(1), "without the flag a change is no part of the bundle");
 }

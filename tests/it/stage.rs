@@ -309,7 +309,6 @@ fn request(stager: &Stager, server: &str) -> StageRequest {
         plan: Arc::new(PackPlan::new(&[stager.path("app.jar")]).unwrap()),
         sources: Arc::new(Disk),
         before: None,
-        measured: None,
     }
 }
 

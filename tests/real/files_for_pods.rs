@@ -69,6 +69,8 @@ async fn kubectl_applies_what_is_printed(plane: &ControlPlane) {
     assert!(!printed.contains("kind: Secret"), "{printed}");
     ok(&stage(&job, &["--secret", "code"]));
     ok(&plane.kubectl(&["get", "secret", "code", "-n", "ml"]));
+    let refused = stage(&job.replace("train", "other"), &["--secret", "code"]);
+    assert!(stderr(&refused).contains("already, for Job train: choose"), "{}", stderr(&refused));
     ok(&plane.kubectl(&["create", "secret", "generic", "theirs", "-n", "ml", "--from-literal=a=b"]));
     let refused = stage(&job, &["--secret", "theirs"]);
     assert!(

@@ -27,6 +27,9 @@ pub use retry::{Patience, is_ambiguous, retried, retried_with_doubt, said, unrea
 /// The field manager of applies. Spark's client has the same name, so each of the two can apply objects of the other.
 const FIELD_MANAGER: &str = "fabric8";
 
+/// The field manager of dry runs that only look.
+const LOOKING: &str = "cloakroom-look";
+
 /// The pods in one page of a list. A page has a few hundred KiB.
 const PAGE: usize = 100;
 
@@ -62,7 +65,7 @@ impl Answer {
     pub fn other_managers(&self) -> impl Iterator<Item = &str> {
         let managers = self.body["metadata"]["managedFields"].as_array().into_iter().flatten();
         let names = managers.filter_map(|fields| fields["manager"].as_str());
-        names.filter(|manager| *manager != FIELD_MANAGER)
+        names.filter(|manager| ![FIELD_MANAGER, LOOKING].contains(manager))
     }
 }
 
@@ -132,6 +135,18 @@ impl Calls {
     pub async fn try_apply(&self, path: &ObjectPath, object: &Value) -> Result<Answer, ApiFailure> {
         let path = format!("{path}?dryRun=All&fieldManager={FIELD_MANAGER}&force=true");
         self.send(Method::PATCH, &path, Some(("application/apply-patch+yaml", object))).await
+    }
+
+    /// What an object has, for who may apply it but not read it: a dry run that applies nothing but its name. The status is 201
+    /// if it does not exist.
+    pub async fn look(&self, path: &ObjectPath, object: &Value) -> Result<Answer, ApiFailure> {
+        let bare = json!({
+            "apiVersion": object["apiVersion"],
+            "kind": object["kind"],
+            "metadata": {"name": object["metadata"]["name"]},
+        });
+        let path = format!("{path}?dryRun=All&fieldManager={LOOKING}");
+        self.send(Method::PATCH, &path, Some(("application/apply-patch+yaml", &bare))).await
     }
 
     pub async fn get_pod(&self, name: &str) -> Result<Answer, ApiFailure> {

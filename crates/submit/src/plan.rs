@@ -12,6 +12,7 @@ mod error;
 pub mod external_submitter;
 mod facts;
 mod features;
+pub(crate) mod fetch_container;
 mod folder;
 mod init_container;
 mod left_to_spark;

@@ -17,6 +17,9 @@ const JOB: &str = "Job";
 /// The label of the Pod or Job that the staged files live for, and of the Secret with their ticket.
 pub const FILES_LABEL: &str = "cloakroom-files";
 
+/// The annotation of the Secret with the Pod or Job that it is for, such as `Job train`.
+pub const FILES_OF: &str = "cloakroom-files-of";
+
 /// The keys of the Secret.
 const TICKET: &str = "ticket.json";
 const CERTIFICATE: &str = "ca.pem";
@@ -74,6 +77,8 @@ pub struct FilesPlace {
 #[derive(Debug, Clone)]
 pub struct Fetching {
     pub namespace: String,
+    /// The value of [`FILES_OF`].
+    pub of: String,
     /// The value of [`FILES_LABEL`].
     pub id: String,
     pub image: String,
@@ -129,7 +134,13 @@ impl PodFile {
         let name = self.name("name").or_else(|| self.name("generateName")).unwrap_or_default();
         let name: String = name.chars().take(LONGEST_NAME).collect();
         let end: String = end.chars().take(8).collect();
-        format!("{}-files-{end}", name.trim_end_matches(['-', '.']))
+        format!("{}-{}-files-{end}", name.trim_end_matches(['-', '.']), self.kind().to_lowercase())
+    }
+
+    /// The kind and the name, such as `Job train`.
+    pub fn called(&self) -> String {
+        let name = self.name("name").or_else(|| self.name("generateName")).unwrap_or_default();
+        format!("{} {name}", self.kind())
     }
 
     fn name(&self, key: &str) -> Option<&str> {
@@ -175,6 +186,14 @@ impl PodFile {
         if ["name", "generateName"].iter().all(|key| self.name(key).is_none()) {
             return Err(self.refuse("metadata.name", "is missing: the Secret of the files is named after it"));
         }
+        if metadata["labels"].get(FILES_LABEL).is_some() {
+            let why =
+                format!("has {FILES_LABEL} already: give the file as it was before files were put into it");
+            return Err(self.refuse("metadata.labels", why));
+        }
+        if !(metadata["namespace"].is_null() || metadata["namespace"].is_string()) {
+            return Err(self.refuse("metadata.namespace", "must be a text"));
+        }
         for (field, value) in [("metadata.labels", &metadata["labels"]), (self.spec_field(), self.spec())] {
             let may_be_missing = field == "metadata.labels";
             if !(value.is_object() || may_be_missing && value.is_null()) {
@@ -202,6 +221,7 @@ pub fn secret(fetching: &Fetching, ticket: &str, certificate: Option<&str>) -> V
             "name": fetching.secret,
             "namespace": fetching.namespace,
             "labels": {MANAGED_BY: MANAGER, FILES_LABEL: fetching.id},
+            "annotations": {FILES_OF: fetching.of},
         },
         "data": data,
     })
@@ -223,7 +243,12 @@ fn chosen(file: &str, objects: &[Value], name: Option<&str>) -> Result<usize, Po
     let at = match (matching.next(), matching.next(), name) {
         (Some(at), None, _) => *at,
         (None, ..) if all.is_empty() => {
-            let kinds: Vec<String> = objects.iter().map(kind).filter(|kind| !kind.is_empty()).collect();
+            let described = |object: &Value| match (kind(object), object["apiVersion"].as_str()) {
+                (kind, Some(version)) => format!("{kind} of {version}"),
+                (kind, None) => format!("{kind} without an apiVersion"),
+            };
+            let kinds: Vec<String> =
+                objects.iter().filter(|object| !kind(object).is_empty()).map(described).collect();
             let has = if kinds.is_empty() { String::new() } else { format!(", but {}", kinds.join(", ")) };
             return Err(PodFileError::NoPods { file, has });
         }

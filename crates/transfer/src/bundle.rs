@@ -4,6 +4,7 @@
 //! [`Folder`], and [`place()`] moves the extracted files to their target. This room uses no network and does not know
 //! the server.
 
+mod content;
 pub(crate) mod folder;
 mod method;
 mod names;

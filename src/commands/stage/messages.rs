@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::cli::SparkSubmitter;
 use crate::commands::tell;
 
-use cloakroom_core::text::shell_word;
+use cloakroom_core::text::{harmless_json, shell_word};
 use cloakroom_spark::keys;
 use cloakroom_submit::plan::external_submitter::operator::{self, ApplicationFile};
 use cloakroom_submit::plan::external_submitter::{ExternalSubmission, FOUND_IN_JARS, LABEL};
@@ -35,23 +35,29 @@ pub fn documents(documents: &[Value]) -> anyhow::Result<String> {
     documents.iter().map(|document| Ok(format!("---\n{}", document_for_kubectl(document)?))).collect()
 }
 
-/// A document as YAML. kubectl takes some words for booleans, and the YAML writer does not quote them as keys: a
-/// document with such a key is written as JSON, which is YAML too.
+/// A document as YAML, or as JSON, which is YAML too, if kubectl would read the YAML otherwise.
 fn document_for_kubectl(document: &Value) -> anyhow::Result<String> {
-    if has_boolean_key(document) {
-        return Ok(format!("{document:#}\n"));
+    if is_read_otherwise(document) {
+        return Ok(harmless_json(&format!("{document:#}\n")));
     }
     yaml(document)
 }
 
-/// Whether a key is a boolean in YAML 1.1, which kubectl reads.
-fn has_boolean_key(value: &Value) -> bool {
+/// Whether a key is a boolean in YAML 1.1, which kubectl reads and the YAML writer does not quote, or whether a text has what
+/// kubectl takes only with an escape: a tab where its lines begin, or a control character.
+fn is_read_otherwise(value: &Value) -> bool {
     const WORDS: [&str; 6] = ["y", "n", "yes", "no", "on", "off"];
+    let is_odd = |text: &str| {
+        text.contains(|c: char| {
+            c != '\n' && c != '\t' && (c.is_control() || "\u{2028}\u{2029}\u{feff}".contains(c))
+        }) || text.contains('\n') && text.trim_start_matches('\n').starts_with('\t')
+    };
     match value {
         Value::Object(map) => map.iter().any(|(key, value)| {
-            WORDS.iter().any(|word| key.eq_ignore_ascii_case(word)) || has_boolean_key(value)
+            is_odd(key) || WORDS.iter().any(|word| key.eq_ignore_ascii_case(word)) || is_read_otherwise(value)
         }),
-        Value::Array(list) => list.iter().any(has_boolean_key),
+        Value::Array(list) => list.iter().any(is_read_otherwise),
+        Value::String(text) => is_odd(text),
         _ => false,
     }
 }

@@ -4,8 +4,9 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow, bail};
 use serde_json::Value;
+use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
 use super::upload::Upload;
@@ -15,9 +16,9 @@ use crate::commands::{refuse, stdout, tell};
 
 use cloakroom_cluster::ApiServer;
 use cloakroom_submit::create::{Companions, try_named};
-use cloakroom_submit::pods::{FILES_LABEL, Fetching, FilesPlace, PodFile, secret};
+use cloakroom_submit::pods::{FILES_OF, Fetching, FilesPlace, PodFile, secret};
 use cloakroom_transfer::bundle::Disk;
-use cloakroom_transfer::client::{MeasuredBundle, RetryPolicy, StageRequest, Staged, TrustedCertificates};
+use cloakroom_transfer::client::{RetryPolicy, StageRequest, Staged, TrustedCertificates};
 
 /// Where the files go by default.
 const USUAL_FOLDER: &str = "/work";
@@ -34,28 +35,46 @@ pub async fn run(args: &StageArgs) -> anyhow::Result<ExitCode> {
     let mut output = Output::wanted(args)?;
     let namespace = output.fetching.namespace.clone();
     let (server, plan) = (args.place()?, plan(args)?);
-    let measured = MeasuredBundle::of(Arc::clone(&plan), Arc::new(Disk)).await?;
-    measured.sha256()[..ID_DIGITS].clone_into(&mut output.fetching.id);
+    let measured = Arc::clone(&plan);
+    let digest = spawn_blocking(move || measured.content_digest(&Disk)).await??;
+    digest[..ID_DIGITS].clone_into(&mut output.fetching.id);
     let owner = output.file.owner(&namespace, &output.fetching.id)?;
     let request = request(args, owner, plan)?;
     let reached = reach(&server, args, &namespace).await?;
     let (image, url) = for_pods(&reached, args).await?;
     output.fetching.image = image;
     let Reached { http, address, tokens, .. } = reached;
-    let measured = Some(measured).filter(|_| output.file.has_name());
-    let request = StageRequest { tokens, measured, ..request(address) };
-    let upload = Upload::new(http, request, &server, args)?;
+    let upload = Upload::new(http, StageRequest { tokens, ..request(address) }, &server, args)?;
+    let stop = &upload.signals.stop;
     if let Some(name) = &args.pods.secret {
-        output.try_named(name, args, &upload.signals.stop).await?;
+        let tried = output.try_named(name, args, stop).await;
+        if stop.is_cancelled() {
+            tell("stopped; nothing was sent");
+            return Ok(upload.exit_code());
+        }
+        tried?;
     }
-    let Some(staged) = upload.run().await? else { return Ok(upload.exit_code()) };
-    let staged = match &url {
-        Some(url) => staged.at(url),
-        None => staged,
+    let earlier = if output.file.has_name() { upload.earlier().await } else { None };
+    let staged = match earlier {
+        Some(earlier) => earlier,
+        None => match upload.run().await? {
+            Some(staged) => staged,
+            None => return Ok(upload.exit_code()),
+        },
     };
-    if let Err(error) = output.give(&staged, &upload.signals.stop).await {
+    let printed = match &url {
+        Some(url) => staged.clone().at(url),
+        None => staged.clone(),
+    };
+    if let Err(NotGiven { error, is_used }) = output.give(&printed, stop).await {
+        if is_used {
+            return Err(error);
+        }
         let left = upload.take_back(&staged).await;
-        return Err(error.context(left));
+        return Err(anyhow!("{error:#}; {left}"));
+    }
+    if output.file.has_name() {
+        upload.request.keep_ticket(&staged);
     }
     upload.summarise(&staged);
     if !args.quiet {
@@ -76,7 +95,13 @@ fn pod_file(args: &StageArgs) -> anyhow::Result<PodFile> {
         refuse!("no files are named: name the files and folders for the pods, such as .");
     }
     let (called, text) = object_file::read(path)?;
-    Ok(PodFile::parse(&called, &text, args.name.as_deref())?)
+    let file = PodFile::parse(&called, &text, args.name.as_deref())?;
+    if args.pods.secret.is_some() && !file.has_name() {
+        refuse!(
+            "--secret is one name, and {called} has a generateName: give it a name, or leave --secret out"
+        );
+    }
+    Ok(file)
 }
 
 fn files_place(args: &StageArgs) -> FilesPlace {
@@ -99,13 +124,13 @@ async fn for_pods(reached: &Reached, args: &StageArgs) -> anyhow::Result<(String
         let asked = reached.http.retried(address, policy, &told, || reached.http.server_info(address));
         let info = asked.await.with_context(|| format!("{address} cannot be asked"))?;
         if address.is_loopback() && info.internal_url.is_none() && info.public_url.is_none() {
-            refuse!(
+            bail!(
                 "no pod reaches {address}, which is this machine, and the server has no other address: it needs \
                  --internal-url or --public-url"
             );
         }
         if given.is_none() && info.fetch_image.is_some() && !address.is_confidential() {
-            refuse!(
+            bail!(
                 "the word of {address} about the image is not taken, because others can change it on the way: name the image by \
                  --fetch-image, or use https"
             );
@@ -113,7 +138,7 @@ async fn for_pods(reached: &Reached, args: &StageArgs) -> anyhow::Result<(String
         (info.fetch_image, info.internal_url)
     };
     let Some(image) = given.or(image) else {
-        refuse!(
+        bail!(
             "the server names no image for the init-container (--fetch-image of serve): name one by --fetch-image"
         )
     };
@@ -126,8 +151,21 @@ struct Output {
     place: FilesPlace,
     fetching: Fetching,
     certificate: Option<String>,
-    /// The cluster that gets the Secret, if that is not printed.
-    api_server: Option<ApiServer>,
+    /// The cluster that gets the Secret, if that is not printed, and whether a Secret of its name is there already.
+    named: Option<(ApiServer, bool)>,
+}
+
+/// The user does not have what is printed.
+struct NotGiven {
+    error: anyhow::Error,
+    /// Whether the ticket is in a Secret that pods may use.
+    is_used: bool,
+}
+
+impl From<anyhow::Error> for NotGiven {
+    fn from(error: anyhow::Error) -> Self {
+        Self { error, is_used: false }
+    }
 }
 
 impl Output {
@@ -140,13 +178,14 @@ impl Output {
         };
         let fetching = Fetching {
             namespace: file.namespace(args.namespace.as_deref())?,
+            of: file.called(),
             id: String::new(),
             image: String::new(),
             secret: String::new(),
             has_certificate: certificate.is_some(),
         };
         file.with_files(&place, &fetching, None)?;
-        Ok(Self { file, place, fetching, certificate, api_server: None })
+        Ok(Self { file, place, fetching, certificate, named: None })
     }
 
     /// Tries the Secret of a name that the user has chosen.
@@ -159,24 +198,30 @@ impl Output {
         name.clone_into(&mut self.fetching.secret);
         let api_server = through_api_server::connect(args).await?;
         let tried = secret(&self.fetching, NO_TICKET, None);
-        try_named(&api_server, &self.fetching.namespace, &tried, stop).await?;
-        self.api_server = Some(api_server);
+        let is_there = try_named(&api_server, &self.fetching.namespace, &tried, FILES_OF, stop).await?;
+        self.named = Some((api_server, is_there));
         Ok(())
     }
 
     /// Prints the file with everything in it. A Secret with a name of the user's goes into the cluster before that, in place of
-    /// an earlier one.
-    async fn give(&mut self, staged: &Staged, stop: &CancellationToken) -> anyhow::Result<()> {
-        if self.api_server.is_none() {
+    /// an earlier one of the same object.
+    async fn give(&mut self, staged: &Staged, stop: &CancellationToken) -> Result<(), NotGiven> {
+        if self.named.is_none() {
             self.fetching.secret = self.file.secret_name(&self.fetching.id, &staged.ticket.resource_id);
         }
         let secret = secret(&self.fetching, &staged.json, self.certificate.as_deref());
-        let Some(api_server) = &self.api_server else { return self.show(Some(secret)) };
+        let Some((api_server, is_there)) = &self.named else { return Ok(self.show(Some(secret))?) };
         let (namespace, objects) = (&self.fetching.namespace, std::slice::from_ref(&secret));
-        let made = Companions::make(api_server, namespace, objects, stop).await?;
+        let made = Companions::make(api_server, namespace, objects, stop).await;
+        let made = made.map_err(anyhow::Error::from)?;
         let Err(error) = self.show(None) else { return Ok(()) };
+        let name = &self.fetching.secret;
+        if *is_there {
+            let error = anyhow!("{error:#}; the Secret {name} has the new ticket already");
+            return Err(NotGiven { error, is_used: true });
+        }
         let undone = made.undo().await;
-        Err(error.context(format!("the Secret {}{undone}", self.fetching.secret)))
+        Err(anyhow!("{error:#}; the Secret {name} was made before that{undone}").into())
     }
 
     fn show(&self, secret: Option<Value>) -> anyhow::Result<()> {
@@ -185,13 +230,16 @@ impl Output {
     }
 
     fn explain(&self) {
-        let Fetching { namespace, id, secret, .. } = &self.fetching;
-        let kind = self.file.kind();
-        let verb = if self.file.has_name() { "apply" } else { "create" };
+        let Fetching { namespace, secret, of, .. } = &self.fetching;
+        let (verb, objects) = match of.split_once(' ') {
+            Some((kind, name)) if self.file.has_name() => {
+                ("apply", format!("{}/{name} secret/{secret}", kind.to_lowercase()))
+            }
+            _ => ("create", format!("secret/{secret}")),
+        };
         tell(&format!(
-            "printed the {kind} for “kubectl {verb} -f -” (namespace {namespace}). Nothing owns the Secret {secret}: remove both \
-             with “kubectl delete {},secret -n {namespace} -l {FILES_LABEL}={id}”, and the server deletes the files",
-            kind.to_lowercase()
+            "printed the {of} for “kubectl {verb} -f -” (namespace {namespace}). Nothing owns the Secret: later, remove it too, \
+             with “kubectl delete -n {namespace} {objects}”"
         ));
     }
 }

@@ -72,6 +72,14 @@ impl<'a> Upload<'a> {
         Ok(Some(staged))
     }
 
+    /// The same files, if an earlier run has staged them and nobody has fetched them.
+    pub async fn earlier(&self) -> Option<Staged> {
+        tokio::select! {
+            earlier = self.http.staged_before(&self.request) => earlier,
+            () = self.signals.stop.cancelled() => None,
+        }
+    }
+
     /// The exit code after a signal.
     pub fn exit_code(&self) -> ExitCode {
         self.signals.exit_code()

@@ -68,8 +68,8 @@ fn suspended(command: &str) {
     assert_eq!(status("later.json"), "200");
     laptop("kubectl patch job later -n ml -p '{\"spec\":{\"suspend\":false}}'");
     laptop("kubectl wait -n ml --for=condition=Complete job/later --timeout=120s");
-    let (_, told) = staged.stderr.split_once("“kubectl delete job,secret").unwrap();
-    let (labelled, _) = told.split_once('”').unwrap();
+    let (_, told) = staged.stderr.split_once("“kubectl delete").unwrap();
+    let (named, _) = told.split_once('”').unwrap();
     laptop("kubectl delete job train -n ml");
-    goes_after_the_grace("later.json", &format!("kubectl delete job,secret{labelled}"));
+    goes_after_the_grace("later.json", &format!("kubectl delete{named}"));
 }

@@ -8,6 +8,9 @@ use super::{explain, is_about_dry_runs};
 use cloakroom_cluster::calls::{Calls, ObjectPath, Patience, retried, retried_with_doubt, said};
 use cloakroom_cluster::{ApiFailure, ApiServer};
 
+/// The status of an apply that creates its object.
+const CREATED: u16 = 201;
+
 /// Tries the objects by a server-side dry run. Creates nothing.
 pub async fn try_companions(
     server: &ApiServer,
@@ -38,27 +41,33 @@ pub async fn try_companions(
     Ok(())
 }
 
-/// Tries an object of a name that the user has chosen. One that something else has made is refused, because an apply would
-/// change it.
+/// Tries an object of a name that the user has chosen. Returns whether it is there already. One that something else has made
+/// is refused, and one that has another value of `annotation`, because an apply would change it.
 pub async fn try_named(
     server: &ApiServer,
     namespace: &str,
     object: &Value,
+    annotation: &str,
     stop: &CancellationToken,
-) -> Result<(), CreateError> {
+) -> Result<bool, CreateError> {
     let calls = Calls::new(server, namespace);
     let patience = Patience { stop, after_timeouts: false };
     let tried = async {
         let path = ObjectPath::new(object, namespace)?;
-        let tried = retried(patience, || calls.try_apply(&path, object)).await;
-        let answer = tried.map_err(|failure| explain::object(&calls, &path, failure))?;
-        match answer.other_managers().next() {
-            Some(manager) => {
-                let what = format!("{} in namespace {namespace}", path.called());
-                Err(CreateCause::Foreign { what, manager: manager.to_owned() })
-            }
-            None => Ok(()),
+        let explained = |failure| explain::object(&calls, &path, failure);
+        let found = retried(patience, || calls.look(&path, object)).await.map_err(explained)?;
+        let value = |object: &Value| object["metadata"]["annotations"][annotation].clone();
+        let other = match found.other_managers().next() {
+            Some(manager) => Some(format!("made by {manager}")),
+            None if found.code == CREATED || value(&found.body) == value(object) => None,
+            None => Some(format!("for {}", value(&found.body).as_str().unwrap_or("something else"))),
+        };
+        if let Some(whose) = other {
+            let what = format!("{} in namespace {namespace}", path.called());
+            return Err(CreateCause::Foreign { what, whose });
         }
+        retried(patience, || calls.try_apply(&path, object)).await.map_err(explained)?;
+        Ok(found.code != CREATED)
     };
     let tried = tokio::select! {
         tried = tried => tried,

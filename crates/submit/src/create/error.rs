@@ -93,9 +93,9 @@ pub enum CreateCause {
     /// No connection, or no answer.
     #[error("{}", unreachable(address, why))]
     Unreachable { address: String, why: String },
-    /// An object of a chosen name was made by something else.
-    #[error("there is {what} already, made by {manager}: choose another name, or delete it")]
-    Foreign { what: String, manager: String },
+    /// An object of a chosen name was made by something else, or for something else.
+    #[error("there is {what} already, {whose}: choose another name, or delete it")]
+    Foreign { what: String, whose: String },
     /// An object could not be read.
     #[error("{what} could not be read: {}", said(failure))]
     NotSeen { what: String, failure: ApiFailure },

@@ -1,8 +1,12 @@
 //! What is added to the spec of a pod: the init-container, its volumes, and the mounts of the files.
 
+use std::cmp::Ordering;
+use std::path::Path;
+
 use serde_json::{Map, Value, json};
 
 use super::{CERTIFICATE, Fetching, FilesPlace, TICKET};
+use crate::plan::fetch_container::{IMAGE_USER, fetch_container};
 
 const NAME: &str = "cloakroom-fetch";
 const FILES_VOLUME: &str = "cloakroom-files";
@@ -13,9 +17,6 @@ const SECRET_FOLDER: &str = "/run/cloakroom";
 /// An empty folder in place of the token of the pod's service account, which the init-container does not need.
 const NO_TOKEN_VOLUME: &str = "cloakroom-no-token";
 const TOKEN_FOLDER: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
-
-/// The user id of this program's image (the Dockerfile's `USER`).
-const IMAGE_USER: u32 = 65532;
 
 /// A field of the spec, and what is wrong with it.
 type Problem = (String, String);
@@ -52,6 +53,9 @@ pub(super) fn add(spec: &mut Value, place: &FilesPlace, fetching: &Fetching) -> 
 
 /// The places of the containers that get the files.
 fn chosen(spec: &Value, place: &FilesPlace) -> Result<Vec<usize>, Problem> {
+    for field in ["initContainers", "volumes"] {
+        must_be_list(spec, field, field)?;
+    }
     let containers = list(spec, "containers");
     if containers.is_empty() || !containers.iter().all(Value::is_object) {
         return Err(problem("containers", "must be a list with at least one container"));
@@ -84,11 +88,13 @@ fn refuse_clashes(spec: &Value, place: &FilesPlace, chosen: &[usize]) -> Result<
     }
     for at in chosen {
         let container = &spec["containers"][*at];
+        let field = format!("containers[{at}].volumeMounts");
+        must_be_list(container, "volumeMounts", &field)?;
+        // Two spellings of a path are equal.
         let is_there = |mount: &Value| {
-            mount["mountPath"].as_str().is_some_and(|path| path.trim_end_matches('/') == place.mount)
+            mount["mountPath"].as_str().is_some_and(|path| Path::new(path) == Path::new(&place.mount))
         };
         if list(container, "volumeMounts").iter().any(is_there) {
-            let field = format!("containers[{at}].volumeMounts");
             let why = format!("already has {}: choose another folder (--mount)", place.mount);
             return Err(problem(&field, &why));
         }
@@ -96,39 +102,26 @@ fn refuse_clashes(spec: &Value, place: &FilesPlace, chosen: &[usize]) -> Result<
     Ok(())
 }
 
-/// The init-container, as the restricted pod security standard requires it.
 fn init_container(spec: &Value, chosen: &[usize], fetching: &Fetching) -> Result<Value, Problem> {
-    let mut args = vec!["fetch".to_owned(), "--ticket".to_owned(), format!("{SECRET_FOLDER}/{TICKET}")];
+    let mut args = vec![
+        "fetch".to_owned(),
+        "--writable".to_owned(),
+        "--ticket".to_owned(),
+        format!("{SECRET_FOLDER}/{TICKET}"),
+    ];
     if fetching.has_certificate {
         args.extend(["--ca-file".to_owned(), format!("{SECRET_FOLDER}/{CERTIFICATE}")]);
     }
     args.extend(["--to".to_owned(), FILES_FOLDER.to_owned()]);
-    let mut security = json!({
-        "allowPrivilegeEscalation": false,
-        "capabilities": {"drop": ["ALL"]},
-        "readOnlyRootFilesystem": true,
-        "runAsNonRoot": true,
-        "seccompProfile": {"type": "RuntimeDefault"},
-    });
+    let mounts = [
+        json!({"name": FILES_VOLUME, "mountPath": FILES_FOLDER}),
+        json!({"name": SECRET_VOLUME, "mountPath": SECRET_FOLDER, "readOnly": true}),
+        json!({"name": NO_TOKEN_VOLUME, "mountPath": TOKEN_FOLDER, "readOnly": true}),
+    ];
+    let resources = Value::Object(resources(spec, chosen));
+    let mut init = fetch_container(NAME, Some(&fetching.image), &args, &mounts, &resources);
     for (key, value) in user(spec, chosen)? {
-        security[key] = value;
-    }
-    let mut init = json!({
-        "name": NAME,
-        "image": fetching.image,
-        "args": args,
-        "volumeMounts": [
-            {"name": FILES_VOLUME, "mountPath": FILES_FOLDER},
-            {"name": SECRET_VOLUME, "mountPath": SECRET_FOLDER, "readOnly": true},
-            {"name": NO_TOKEN_VOLUME, "mountPath": TOKEN_FOLDER, "readOnly": true},
-        ],
-        // The end of its log then stands in the pod's status.
-        "terminationMessagePolicy": "FallbackToLogsOnError",
-        "securityContext": security,
-    });
-    let resources = resources(spec, chosen);
-    if !resources.is_empty() {
-        init["resources"] = Value::Object(resources);
+        init["securityContext"][key] = value;
     }
     Ok(init)
 }
@@ -149,7 +142,7 @@ fn user(spec: &Value, chosen: &[usize]) -> Result<Map<String, Value>, Problem> {
         let why = "run as different users, and the files can belong to one: choose by --container, or let them run as one user";
         return Err(problem("containers", why));
     }
-    if user == 0 {
+    if user.as_f64() == Some(0.0) {
         user = json!(IMAGE_USER);
     }
     let fields = [("runAsUser", user), ("runAsGroup", group)].into_iter();
@@ -172,39 +165,47 @@ fn resources(spec: &Value, chosen: &[usize]) -> Map<String, Value> {
         }
         resources
     };
-    chosen
-        .iter()
-        .map(of)
-        .max_by_key(|resources| (memory(resources), !resources.is_empty()))
+    let size = |resources: &Map<String, Value>| (memory(resources), resources.len());
+    let all = chosen.iter().map(of);
+    all.max_by(|one, other| size(one).partial_cmp(&size(other)).unwrap_or(Ordering::Equal))
         .unwrap_or_default()
 }
 
-/// How much memory a container may have, as far as it can be compared.
-fn memory(resources: &Map<String, Value>) -> u64 {
+/// How much memory a container may have, in bytes, as far as it can be compared.
+fn memory(resources: &Map<String, Value>) -> f64 {
     let amount = ["limits", "requests"].iter().find_map(|list| {
         let amount = &resources.get(*list)?["memory"];
-        amount.as_str().map(str::to_owned).or_else(|| amount.as_u64().map(|bytes| bytes.to_string()))
+        amount.as_str().and_then(bytes).or_else(|| amount.as_f64())
     });
-    amount.and_then(|amount| bytes(&amount)).unwrap_or_default()
+    amount.unwrap_or_default()
 }
 
-/// The whole number of bytes of an amount such as `2Gi` or `500M`.
-fn bytes(amount: &str) -> Option<u64> {
-    let digits = amount.find(|char: char| !char.is_ascii_digit()).unwrap_or(amount.len());
-    let (number, unit) = amount.split_at(digits);
-    let factor = match unit {
-        "" => 1,
-        "k" => 1000,
-        "M" => 1_000_000,
-        "G" => 1_000_000_000,
-        "T" => 1_000_000_000_000,
-        "Ki" => 1 << 10,
-        "Mi" => 1 << 20,
-        "Gi" => 1 << 30,
-        "Ti" => 1 << 40,
-        _ => return None,
+/// The number of bytes of an amount such as `1.5Gi` or `1e9`.
+fn bytes(amount: &str) -> Option<f64> {
+    const UNITS: [(&str, i32, i32); 12] = [
+        ("Ki", 1024, 1),
+        ("Mi", 1024, 2),
+        ("Gi", 1024, 3),
+        ("Ti", 1024, 4),
+        ("Pi", 1024, 5),
+        ("Ei", 1024, 6),
+        ("k", 1000, 1),
+        ("M", 1000, 2),
+        ("G", 1000, 3),
+        ("T", 1000, 4),
+        ("P", 1000, 5),
+        ("m", 1000, -1),
+    ];
+    let of_unit = |(unit, base, power): (&str, i32, i32)| {
+        let number: f64 = amount.strip_suffix(unit)?.parse().ok()?;
+        Some(number * f64::from(base).powi(power))
     };
-    number.parse::<u64>().ok()?.checked_mul(factor)
+    amount.parse().ok().or_else(|| UNITS.into_iter().find_map(of_unit))
+}
+
+fn must_be_list(parent: &Value, key: &str, field: &str) -> Result<(), Problem> {
+    let is_one = parent[key].is_null() || parent[key].is_array();
+    if is_one { Ok(()) } else { Err(problem(field, "must be a list")) }
 }
 
 fn list<'a>(parent: &'a Value, key: &str) -> &'a [Value] {

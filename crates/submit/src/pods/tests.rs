@@ -32,6 +32,7 @@ fn place() -> FilesPlace {
 fn fetching() -> Fetching {
     Fetching {
         namespace: "ml".to_owned(),
+        of: "Job train".to_owned(),
         id: "abc".to_owned(),
         image: "cloakroom:1".to_owned(),
         secret: "train-files-5de4f9b9".to_owned(),
@@ -65,7 +66,7 @@ fn a_job_gets_an_init_container_its_volumes_and_its_label() {
         json!({
             "name": "cloakroom-fetch",
             "image": "cloakroom:1",
-            "args": ["fetch", "--ticket", "/run/cloakroom/ticket.json", "--to", "/files"],
+            "args": ["fetch", "--writable", "--ticket", "/run/cloakroom/ticket.json", "--to", "/files"],
             "volumeMounts": [
                 {"name": "cloakroom-files", "mountPath": "/files"},
                 {"name": "cloakroom-ticket", "mountPath": "/run/cloakroom", "readOnly": true},
@@ -103,14 +104,14 @@ fn a_pod_gets_them_too_and_what_it_has_stays() {
         json!({"generateName": "run-", "namespace": "ml", "labels": {"cloakroom-files": "abc"}})
     );
     let init = &pod["spec"]["initContainers"][0];
-    assert_eq!(init.get("resources"), None);
+    assert_eq!(init["resources"], json!({}));
     assert_eq!(init["securityContext"].get("runAsUser"), None);
     assert_eq!(pod["spec"]["containers"][0].get("workingDir"), None);
     let file = PodFile::parse("-", POD, None).unwrap();
     assert_eq!((file.kind(), file.has_name()), ("Pod", false));
-    assert_eq!(file.secret_name("0123456789", "5de4f9b9-23fd"), "run-files-5de4f9b9");
+    assert_eq!(file.secret_name("0123456789", "5de4f9b9-23fd"), "run-pod-files-5de4f9b9");
     let job = PodFile::parse("-", JOB, None).unwrap();
-    assert_eq!(job.secret_name("0123456789", "5de4f9b9-23fd"), "train-files-01234567");
+    assert_eq!(job.secret_name("0123456789", "5de4f9b9-23fd"), "train-job-files-01234567");
 }
 
 #[test]
@@ -131,6 +132,7 @@ fn the_files_belong_to_the_user_of_the_containers_and_never_to_root() {
         ("{runAsUser: 7, runAsGroup: 8}", "{runAsUser: 9}", json!([9, 8])),
         ("{runAsUser: 0}", "{}", json!([65532, null])),
         ("{}", "{runAsUser: 0, runAsGroup: 0}", json!([65532, 0])),
+        ("{}", "{runAsUser: 0.0}", json!([65532, null])),
     ] {
         let text = format!(
             "{{apiVersion: v1, kind: Pod, metadata: {{name: a}}, spec: {{securityContext: {pod}, containers: [{{name: a, \
@@ -145,16 +147,16 @@ fn the_files_belong_to_the_user_of_the_containers_and_never_to_root() {
 #[test]
 fn what_cannot_have_files_is_refused_by_its_field() {
     let pod = |spec: &str| format!("{{apiVersion: v1, kind: Pod, metadata: {{name: a}}, spec: {spec}}}");
-    let of_one = pod("{containers: [{name: a, volumeMounts: [{name: x, mountPath: /job/}]}]}");
+    let of_one = pod("{containers: [{name: a, volumeMounts: [{name: x, mountPath: /./job/}]}]}");
     let two_users = pod(
         "{containers: [{name: a, securityContext: {runAsUser: 1}}, {name: b, securityContext: {runAsUser: 2}}]}",
     );
     let deployment = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {template: {spec: {containers: []}}}}";
     let twice = given(POD, &place()).unwrap()[1].to_string();
     for (text, said) in [
-        ("kind: ConfigMap", "no Pod and no Job of batch/v1 in it, but ConfigMap"),
+        ("kind: ConfigMap", "no Pod and no Job of batch/v1 in it, but ConfigMap without an apiVersion"),
         ("", "no Pod and no Job of batch/v1 in it: "),
-        ("{apiVersion: batch/v1beta1, kind: Job}", "but Job"),
+        ("{apiVersion: batch/v1beta1, kind: Job}", "but Job of batch/v1beta1"),
         (&format!("{POD}\n---\n{deployment}"), "the Deployment web makes pods too"),
         (&format!("{POD}\n---\n{JOB}"), "has 2 Pods and Jobs in it: choose one by --name"),
         ("{apiVersion: v1, kind: Pod, spec: {containers: [{name: a}]}}", "metadata.name is missing"),
@@ -168,10 +170,25 @@ fn what_cannot_have_files_is_refused_by_its_field() {
         ),
         (&pod("{}"), "spec.containers must be a list"),
         (&pod("{containers: [a]}"), "spec.containers must be a list"),
+        (&pod("{containers: [{name: a}], volumes: {name: b}}"), "spec.volumes must be a list"),
+        (&pod("{containers: [{name: a}], initContainers: b}"), "spec.initContainers must be a list"),
+        (
+            &pod("{containers: [{name: a, volumeMounts: {name: b}}]}"),
+            "spec.containers[0].volumeMounts must be a list",
+        ),
+        (
+            "{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: 1}, spec: {}}",
+            "metadata.namespace must be a text",
+        ),
+        (
+            "{apiVersion: v1, kind: Pod, metadata: {name: a, labels: {cloakroom-files: b}}, spec: {}}",
+            "metadata.labels has cloakroom-files already",
+        ),
         (&pod("{os: {name: windows}, containers: [{name: a}]}"), "spec.os.name is windows"),
         (&of_one, "spec.containers[0].volumeMounts already has /job: choose another folder (--mount)"),
         (&two_users, "spec.containers run as different users"),
-        (&twice, "spec.initContainers already has cloakroom-fetch"),
+        (&twice, "metadata.labels has cloakroom-files already"),
+        (&pod("{containers: [{name: cloakroom-fetch}]}"), "spec.containers already has cloakroom-fetch"),
         (
             "{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: b}, spec: {containers: [{name: a}]}}",
             "metadata.namespace is b",
@@ -206,5 +223,5 @@ fn the_secret_has_the_ticket_and_perhaps_a_certificate() {
     let objects = file.with_files(&place(), &with, None).unwrap();
     assert_eq!(objects.len(), 1);
     let args = &objects[0]["spec"]["initContainers"][0]["args"];
-    assert_eq!(args[3], "--ca-file");
+    assert_eq!(args[4], "--ca-file");
 }

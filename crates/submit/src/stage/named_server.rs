@@ -237,7 +237,6 @@ impl Connection<'_> {
             plan: Arc::clone(bundle),
             sources: Arc::clone(sources),
             before: self.before.clone(),
-            measured: None,
         }
     }
 

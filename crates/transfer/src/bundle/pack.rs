@@ -127,6 +127,14 @@ impl PackPlan {
     }
 }
 
+pub(super) fn opened(file: &PlannedFile, sources: &dyn Sources) -> Result<Box<dyn Source>, PackError> {
+    let opened = match &file.real {
+        Some(real) => sources.open_without_links(real),
+        None => sources.open(&file.path),
+    };
+    opened.map_err(|source| unreadable(&file.path, source))
+}
+
 struct Packer<'a, W> {
     gzip: GzipWriter<W>,
     buffer: Vec<u8>,
@@ -141,11 +149,7 @@ impl<W: BundleOutput> Packer<'_, W> {
     /// jars would interrupt the stored blocks.
     fn file(&mut self, file: &PlannedFile, sources: &dyn Sources) -> Result<(), PackError> {
         let method = Method::for_name(&file.name);
-        let opened = match &file.real {
-            Some(real) => sources.open_without_links(real),
-            None => sources.open(&file.path),
-        };
-        let mut source = opened.map_err(|source| unreadable(&file.path, source))?;
+        let mut source = opened(file, sources)?;
         check_unchanged(file, &*source)?;
         self.end_group_before(file).map_err(PackError::Write)?;
         self.put(method, &headers(file))?;
@@ -253,7 +257,7 @@ impl<W: BundleOutput> Packer<'_, W> {
     }
 }
 
-fn unreadable(path: &Path, source: io::Error) -> PackError {
+pub(super) fn unreadable(path: &Path, source: io::Error) -> PackError {
     PackError::Read { path: path.to_owned(), source }
 }
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use cloakroom_core::protocol::recipe::RecipePart;
 use futures_util::stream::{self, Stream};
+use sha2::{Digest, Sha256};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -19,10 +20,9 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::failure::Failure;
 use super::http::Timeouts;
-use super::measure::{Measure, Packed, joined};
 use super::reuse::SplicePlan;
 use super::stage::StageObserver;
-use crate::bundle::{BundleOutput, PackError, PackPlan, Sources, pack_in_segments};
+use crate::bundle::{BundleOutput, PackError, PackPlan, Segment, Segments, Sources, pack_in_segments};
 
 const CHUNK_BYTES: usize = 512 * 1024;
 const CHUNKS_IN_FLIGHT: usize = 3;
@@ -45,6 +45,14 @@ pub(super) enum Start {
     Swift,
     /// With a pause after the first chunk, in which a refusal can arrive.
     Cautious,
+}
+
+/// What was packed, whether all of it was sent or not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Packed {
+    pub size_bytes: u64,
+    pub sha256: [u8; 32],
+    pub segments: Vec<Segment>,
 }
 
 /// What the body of an upload has.
@@ -202,6 +210,63 @@ impl Packing {
     }
 }
 
+/// Packs a bundle, and keeps nothing of it. Dropping this stops it soon.
+pub(super) async fn measure(plan: Arc<PackPlan>, sources: Arc<dyn Sources>) -> Result<Packed, PackError> {
+    let stop = CancellationToken::new();
+    let measure = Measure { stopped: stop.clone(), ..Measure::default() };
+    let _stop = stop.drop_guard();
+    let packed = tokio::task::spawn_blocking(move || {
+        Ok(pack_in_segments(&plan, &*sources, measure, &mut |_| ())?.finish())
+    });
+    joined(packed.await)
+}
+
+/// Counts and hashes the bytes of a bundle.
+#[derive(Debug, Default)]
+struct Measure {
+    sha256: Sha256,
+    size_bytes: u64,
+    segments: Segments,
+    stopped: CancellationToken,
+}
+
+impl Measure {
+    fn finish(self) -> Packed {
+        let Self { sha256, size_bytes, segments, .. } = self;
+        Packed { size_bytes, sha256: sha256.finalize().into(), segments: segments.finish() }
+    }
+}
+
+impl Write for Measure {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.stopped.is_cancelled() {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        self.sha256.update(bytes);
+        self.size_bytes += bytes.len() as u64;
+        self.segments.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl BundleOutput for Measure {
+    fn file_begins(&mut self, at: u64) {
+        self.segments.file_begins(at);
+    }
+
+    fn file_ends(&mut self, at: u64, crc: u32) {
+        self.segments.file_ends(at, crc);
+    }
+
+    fn group_ends(&mut self, at: u64) {
+        self.segments.group_ends(at);
+    }
+}
+
 /// Waits until a connection asks for the bundle. Fails if none will.
 fn wait_until(
     asked: &CancellationToken,
@@ -216,6 +281,10 @@ fn wait_until(
             () = sender.closed() => Err(PackError::Write(io::ErrorKind::BrokenPipe.into())),
         }
     })
+}
+
+fn joined(outcome: Result<Result<Packed, PackError>, tokio::task::JoinError>) -> Result<Packed, PackError> {
+    outcome.unwrap_or_else(|error| Err(PackError::Write(io::Error::other(error))))
 }
 
 /// The body: the packer's pieces. If packing stops before its end, an error breaks the request.
@@ -293,7 +362,7 @@ impl ChannelWriter {
             Contents::Whole(_) => (Bytes::new(), [Part { is_sent: true, left: u64::MAX }].into()),
             Contents::Splice(splice) => (splice.recipe.clone(), splice.parts.iter().map(part).collect()),
         };
-        let measure = Measure::until(stopped);
+        let measure = Measure { stopped, ..Measure::default() };
         Self { sender, chunk: BytesMut::new(), measure, recipe, parts }
     }
 
@@ -366,7 +435,6 @@ mod tests {
     use super::super::retry::RetryNotice;
     use super::*;
     use crate::bundle::Disk;
-    use crate::client::measure::measure;
     use http_body_util::BodyExt as _;
 
     #[derive(Default)]

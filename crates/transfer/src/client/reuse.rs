@@ -14,12 +14,11 @@ use cloakroom_core::protocol::v1::Ticket;
 use cloakroom_core::size::format_size;
 use jiff::Timestamp;
 
+pub(super) use memory::Memory;
 pub use memory::StagedBefore;
-pub(super) use memory::{Memory, Ticketed};
 
 use super::failure::Failure;
-use super::measure::Packed;
-use super::packing::Contents;
+use super::packing::{Contents, Packed};
 use crate::bundle::Segment;
 use memory::Known;
 use parts::common_parts;
@@ -82,24 +81,17 @@ impl Reuse {
         Some(Contents::Whole(None))
     }
 
-    /// The ticket of a bundle with this digest, as the server wrote it, that was `asked` for in the same words.
-    pub(super) fn same(&self, asked: &str, sha256: &str) -> Option<Ticketed> {
-        let mut tickets = self.known.iter().filter_map(|known| known.ticketed.as_ref());
-        tickets.find(|ticketed| ticketed.asked == asked && ticketed.sha256 == sha256).cloned()
-    }
-
-    pub(super) fn forget(&mut self, source: &str) {
+    fn forget(&mut self, source: &str) {
         self.known.retain(|known| known.resource_id != source);
         if let Some(memory) = &self.memory {
             memory.forget(source);
         }
     }
 
-    /// Remembers a bundle that is on the server, if a later one can spare enough by it, or can have its ticket.
-    pub(super) fn remember(&self, ticket: &Ticket, segments: Vec<Segment>, ticketed: Option<Ticketed>) {
-        let Some(memory) = &self.memory else { return };
-        if ticketed.is_some() || ticket.size_bytes >= LEAST_SPARED {
-            memory.add(Known { ticketed, ..Known::new(ticket, segments) });
+    /// Remembers a bundle that is on the server, if a later one can spare enough by it.
+    pub(super) fn remember(&self, ticket: &Ticket, segments: Vec<Segment>) {
+        if let Some(memory) = self.memory.as_ref().filter(|_| ticket.size_bytes >= LEAST_SPARED) {
+            memory.add(Known::new(ticket, segments));
         }
     }
 }

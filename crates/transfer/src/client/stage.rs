@@ -15,10 +15,9 @@ pub use error::{StageError, TokenInClear};
 use super::address::ServerAddress;
 use super::failure::Failure;
 use super::http::HttpClient;
-use super::measure::{MeasuredBundle, Packed, measure};
-use super::packing::{Contents, Start};
+use super::packing::{Contents, Packed, Start, measure};
 use super::retry::{Attempt, Retries, RetryNotice, RetryPolicy};
-use super::reuse::{Memory, Reuse, StagedBefore, Ticketed};
+use super::reuse::{Memory, Reuse, StagedBefore};
 use super::secret_file::UploadToken;
 use super::upload::{AttemptError, Uploaded, staged, upload, upload_url};
 use super::upload_tokens::UploadTokens;
@@ -64,9 +63,6 @@ pub struct StageRequest {
     pub sources: Arc<dyn Sources>,
     /// What this user has staged before; `None` if nothing of it is to be used or remembered.
     pub before: Option<StagedBefore>,
-    /// The bundle, if it was measured. If this user has staged the same for the same owner, and nobody has fetched it yet, its
-    /// ticket is given again.
-    pub measured: Option<MeasuredBundle>,
 }
 
 impl StageRequest {
@@ -78,6 +74,13 @@ impl StageRequest {
     /// What the server is asked for: the owner, and the times.
     fn asked(&self) -> String {
         upload_url(self, v1::RESOURCES).query().unwrap_or_default().to_owned()
+    }
+
+    /// Keeps the ticket for [`HttpClient::staged_before`], once the user has it. The owner must name the files.
+    pub fn keep_ticket(&self, staged: &Staged) {
+        if let Some(memory) = self.memory() {
+            memory.keep_ticket(&self.asked(), &staged.json);
+        }
     }
 
     /// [`HttpClient::stage`] checks this, too. A caller that checks it first announces no upload in vain.
@@ -169,9 +172,7 @@ impl HttpClient {
         let (start, contents) = (Start::Swift, Contents::Whole(None));
         let reuse = Reuse::new(request.memory());
         let mut attempts = Attempts { request, retries, start, contents, reuse, may_be_kept: false };
-        if let Some(staged) = attempts.compare(self, stop).await? {
-            return Ok(staged);
-        }
+        attempts.compare(stop).await?;
         self.check_size(request, &attempts.contents).await?;
         loop {
             let (began, observing) = (Instant::now(), Arc::clone(&observer));
@@ -222,6 +223,26 @@ impl HttpClient {
         }
     }
 
+    /// What an earlier run has staged for the same owner with the same times, and nobody has fetched. It must have half of its
+    /// time left.
+    pub async fn staged_before(&self, request: &StageRequest) -> Option<Staged> {
+        let (memory, asked) = (request.memory()?, request.asked());
+        let staged = staged(memory.ticket(&asked)?.as_bytes()).ok()?;
+        let Ticket { created_at, expires_at, .. } = staged.ticket;
+        if expires_at.duration_since(Timestamp::now()) * 2 < expires_at.duration_since(created_at) {
+            return None;
+        }
+        match self.resource_metadata(&request.server, &staged.ticket).await {
+            Ok(found) => found.first_used_at.is_none().then_some(Staged { is_earlier: true, ..staged }),
+            Err(failure) => {
+                if matches!(failure.status(), Some(404 | 410)) {
+                    memory.forget_ticket(&asked);
+                }
+                None
+            }
+        }
+    }
+
     /// Refuses a bundle that the server would refuse after it was sent. A server that gives no answer, or tells no limit,
     /// decides about the upload itself.
     async fn check_size(&self, request: &StageRequest, contents: &Contents) -> Result<(), StageError> {
@@ -266,57 +287,19 @@ struct Attempts<'a> {
 }
 
 impl Attempts<'_> {
-    /// Compares the bundle with those that were staged before, if there are any. Returns the same one, if it can be given again.
-    async fn compare(
-        &mut self,
-        http: &HttpClient,
-        stop: &CancellationToken,
-    ) -> Result<Option<Staged>, StageError> {
-        if !self.reuse.is_possible() {
-            return Ok(None);
+    /// Compares the bundle with those that were staged before, if there are any.
+    async fn compare(&mut self, stop: &CancellationToken) -> Result<(), StageError> {
+        if self.reuse.is_possible() {
+            let packed = tokio::select! {
+                packed = self.measured() => packed?,
+                () = stop.cancelled() => return Err(self.stopped(false)),
+            };
+            self.contents = self.reuse.compared(packed);
         }
-        let comparing = async {
-            let staged = self.unfetched(http).await;
-            if staged.is_none() {
-                let packed = self.measured().await?;
-                self.contents = self.reuse.compared(packed);
-            }
-            Ok(staged)
-        };
-        let compared = tokio::select! {
-            compared = comparing => Some(compared),
-            () = stop.cancelled() => None,
-        };
-        match compared {
-            Some(compared) => compared,
-            None => Err(self.stopped(false)),
-        }
-    }
-
-    /// The same bundle, if an earlier run has staged it and nobody has fetched it. It must have half of its time left.
-    async fn unfetched(&mut self, http: &HttpClient) -> Option<Staged> {
-        let sha256 = self.request.measured.as_ref()?.sha256();
-        let same = self.reuse.same(&self.request.asked(), &sha256)?;
-        let staged = staged(same.json.as_bytes()).ok()?;
-        let Ticket { created_at, expires_at, .. } = staged.ticket;
-        if expires_at.duration_since(Timestamp::now()) * 2 < expires_at.duration_since(created_at) {
-            return None;
-        }
-        match http.resource_metadata(&self.request.server, &staged.ticket).await {
-            Ok(found) => found.first_used_at.is_none().then_some(Staged { is_earlier: true, ..staged }),
-            Err(failure) => {
-                if matches!(failure.status(), Some(404 | 410)) {
-                    self.reuse.forget(&staged.ticket.resource_id);
-                }
-                None
-            }
-        }
+        Ok(())
     }
 
     async fn measured(&self) -> Result<Packed, PackError> {
-        if let Some(MeasuredBundle(packed)) = &self.request.measured {
-            return Ok(packed.clone());
-        }
         measure(Arc::clone(&self.request.plan), Arc::clone(&self.request.sources)).await
     }
 
@@ -353,12 +336,7 @@ impl Attempts<'_> {
         if let Some(tokens) = &self.request.tokens {
             tokens.taken().await;
         }
-        let ticketed = self.request.measured.as_ref().map(|_| Ticketed {
-            asked: self.request.asked(),
-            sha256: staged.ticket.sha256.clone(),
-            json: staged.json.clone(),
-        });
-        self.reuse.remember(&staged.ticket, segments, ticketed);
+        self.reuse.remember(&staged.ticket, segments);
         Staged { may_be_twice: self.may_be_kept, ..staged }
     }
 

@@ -20,6 +20,8 @@ pub(super) struct Prepared {
     pub folder: Arc<Folder>,
     /// The receipt of an earlier run; `None` if there is none.
     receipt: Option<Receipt>,
+    /// Whether the receipt is enough, because others may change the files.
+    is_writable: bool,
     /// Whether every file of that receipt is still there, with the digest that the ticket promises.
     pub is_there: bool,
 }
@@ -35,7 +37,8 @@ impl Prepared {
         self.receipt = Receipt::read(&self.folder, &self.source.key());
         let promised = self.source.promise().sha256;
         self.is_there = self.receipt.as_ref().is_some_and(|receipt| {
-            promised.is_none_or(|sha256| receipt.is_of(&sha256)) && receipt.is_fulfilled(&self.folder)
+            promised.is_none_or(|sha256| receipt.is_of(&sha256))
+                && (self.is_writable || receipt.is_fulfilled(&self.folder))
         });
     }
 }
@@ -43,7 +46,7 @@ impl Prepared {
 /// Makes the target folders, and looks for the files of an earlier run. If two targets are two spellings of one folder,
 /// their common sources are fetched once.
 pub(super) fn prepare(plan: FetchPlan) -> Result<Vec<Prepared>, FetchError> {
-    let mut folders = BTreeMap::new();
+    let (mut folders, is_writable) = (BTreeMap::new(), plan.is_writable);
     let mut sources: Vec<Prepared> = Vec::new();
     for source in plan.sources {
         let folder = match folders.get(&source.target) {
@@ -55,7 +58,7 @@ pub(super) fn prepare(plan: FetchPlan) -> Result<Vec<Prepared>, FetchError> {
             present.folder.path() == folder.path() && present.source.key() == source.key()
         };
         if !sources.iter().any(is_known) {
-            let mut prepared = Prepared { source, folder, receipt: None, is_there: false };
+            let mut prepared = Prepared { source, folder, receipt: None, is_writable, is_there: false };
             prepared.look();
             sources.push(prepared);
         }

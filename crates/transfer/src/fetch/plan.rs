@@ -62,6 +62,8 @@ pub fn resource_id_of_ticket(json: &str, file: &str) -> Result<ResourceId, Fetch
 #[derive(Debug, Clone, Default)]
 pub struct FetchPlan {
     pub(super) sources: Vec<Source>,
+    /// Whether others may change what was put into place: the receipt of an earlier run is enough then.
+    pub is_writable: bool,
 }
 
 /// One bundle or file to fetch, with its target folder.

@@ -4,14 +4,12 @@
 use serde_json::{Map, Value, json};
 
 use crate::plan::error::PlanError;
+use crate::plan::fetch_container::IMAGE_USER;
 use crate::plan::spec::append;
 use crate::plan::template::parse_pod;
 use cloakroom_spark::SparkConf;
 use cloakroom_spark::keys::{Key, VolumeKeys};
 use cloakroom_spark::version::SparkVersion;
-
-/// The user id of this program's image (the Dockerfile's `USER`).
-const IMAGE_USER: u32 = 65532;
 
 /// The settings and names of one pod template: the driver's or the executors'.
 pub(in crate::plan) struct TemplateKeys {
@@ -76,8 +74,7 @@ impl Additions {
         Ok(())
     }
 
-    /// Gives the init-container its own user if the pod runs as root. It has `runAsNonRoot`, so the kubelet would
-    /// refuse to start it as root.
+    /// Gives the init-container its own user if the pod runs as root.
     pub fn without_root_of(mut self, spec: &Map<String, Value>) -> Self {
         let is_root = spec.get("securityContext").is_some_and(|context| context["runAsUser"] == 0);
         if is_root {

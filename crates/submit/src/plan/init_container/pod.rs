@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::InitContainer;
 use super::objects::SECRET_FOLDER;
+use crate::plan::fetch_container::fetch_container;
 
 const NAME: &str = "spark-init";
 const PROPERTIES_VOLUME: &str = "spark-init-properties";
@@ -14,8 +15,6 @@ const JARS_VOLUME: &str = "download-jars-volume";
 const FILES_VOLUME: &str = "download-files";
 
 impl InitContainer {
-    /// The container, as the restricted pod security standard requires it. It names no user, because clusters that
-    /// assign users themselves refuse a fixed one; the image has its own.
     pub(in crate::plan) fn container<'a>(
         &self,
         variables: impl Iterator<Item = (&'a str, &'a str)>,
@@ -26,22 +25,8 @@ impl InitContainer {
         for (volume, path) in [(PROPERTIES_VOLUME, PROPERTIES_FOLDER), (SECRET_VOLUME, SECRET_FOLDER)] {
             mounts.push(json!({"name": volume, "mountPath": path, "readOnly": true}));
         }
-        let mut container = json!({
-            "name": NAME,
-            "image": self.image,
-            "args": [format!("{PROPERTIES_FOLDER}/{PROPERTIES_FILE}")],
-            "volumeMounts": mounts,
-            "resources": resources,
-            // The end of its log then stands in the pod's status, where `follow` reads it.
-            "terminationMessagePolicy": "FallbackToLogsOnError",
-            "securityContext": {
-                "allowPrivilegeEscalation": false,
-                "capabilities": {"drop": ["ALL"]},
-                "readOnlyRootFilesystem": true,
-                "runAsNonRoot": true,
-                "seccompProfile": {"type": "RuntimeDefault"},
-            },
-        });
+        let args = [format!("{PROPERTIES_FOLDER}/{PROPERTIES_FILE}")];
+        let mut container = fetch_container(NAME, self.image.as_deref(), &args, &mounts, resources);
         let variables: Vec<Value> =
             variables.map(|(name, value)| json!({"name": name, "value": value})).collect();
         if !variables.is_empty() {

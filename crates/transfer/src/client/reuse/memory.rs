@@ -14,6 +14,7 @@ use cloakroom_core::resource::ResourceId;
 use cloakroom_core::text::chain;
 use jiff::{SignedDuration, Timestamp};
 use rustix::process::geteuid;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -25,6 +26,9 @@ const MOST: usize = 8;
 
 /// For how long a bundle is remembered. A job may use it for longer than its ticket says.
 const LONGEST: SignedDuration = SignedDuration::from_hours(7 * 24);
+
+/// How the names of files with tickets begin.
+const TICKET: &str = "ticket-";
 
 /// The form of the files.
 const FORM: u32 = 1;
@@ -60,25 +64,12 @@ pub(in crate::client) struct Known {
     pub resource_secret: String,
     pub staged_at: Timestamp,
     pub segments: Vec<Segment>,
-    /// What gives its ticket again, if a later run may ask for the same.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ticketed: Option<Ticketed>,
-}
-
-/// A ticket that a later run may be given.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::client) struct Ticketed {
-    /// What the server was asked for: the owner, and the times.
-    pub asked: String,
-    pub sha256: String,
-    /// The ticket as the server wrote it.
-    pub json: String,
 }
 
 impl Known {
     pub fn new(ticket: &Ticket, segments: Vec<Segment>) -> Self {
         let Ticket { resource_id, resource_secret, created_at, .. } = ticket.clone();
-        Self { resource_id, resource_secret, staged_at: created_at, segments, ticketed: None }
+        Self { resource_id, resource_secret, staged_at: created_at, segments }
     }
 }
 
@@ -99,6 +90,16 @@ struct Content {
     bundle: Known,
 }
 
+/// A ticket that may be given again.
+#[derive(Serialize, Deserialize)]
+struct KeptTicket {
+    form: u32,
+    place: String,
+    /// What the server was asked for.
+    asked: String,
+    ticket: String,
+}
+
 impl Memory {
     /// The bundles, the newest first.
     pub fn known(&self) -> Vec<Known> {
@@ -113,7 +114,8 @@ impl Memory {
     /// Remembers a bundle, and forgets those that are too old, too many, or not readable.
     pub fn add(&self, bundle: Known) {
         let file = self.file_of(&bundle.resource_id);
-        told(&file, "written", self.write(&file, bundle));
+        let content = Content { form: FORM, place: self.place.clone(), bundle };
+        told(&file, "written", self.write(&file, &content));
         let keep: Vec<PathBuf> = self.known().iter().map(|known| self.file_of(&known.resource_id)).collect();
         for file in self.files().unwrap_or_default() {
             if !keep.contains(&file) {
@@ -128,18 +130,69 @@ impl Memory {
         told(&file, "removed", fs::remove_file(&file));
     }
 
+    /// The ticket that was kept for these words, as the server wrote it.
+    pub fn ticket(&self, asked: &str) -> Option<String> {
+        let file = self.ticket_file(asked);
+        if !file.exists() || told(&self.folder, "read", self.check()).is_none() {
+            return None;
+        }
+        let kept: Option<KeptTicket> = told(&file, "read", read(&file));
+        let kept =
+            kept.filter(|kept| kept.form == FORM && kept.place == self.place && kept.asked == asked)?;
+        Some(kept.ticket)
+    }
+
+    /// Keeps a ticket for a later run that asks for the same in the same words.
+    pub fn keep_ticket(&self, asked: &str, ticket: &str) {
+        let file = self.ticket_file(asked);
+        let (place, asked, ticket) = (self.place.clone(), asked.to_owned(), ticket.to_owned());
+        let kept = KeptTicket { form: FORM, place, asked, ticket };
+        self.forget_ticket(&kept.asked);
+        told(&file, "written", self.write(&file, &kept));
+        self.forget_old_tickets();
+    }
+
+    fn forget_old_tickets(&self) {
+        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            let written = entry.metadata().and_then(|found| found.modified());
+            let is_old =
+                written.is_ok_and(|written| written.elapsed().is_ok_and(|age| age > LONGEST.unsigned_abs()));
+            if is_old && entry.file_name().to_string_lossy().starts_with(TICKET) {
+                told(&entry.path(), "removed", fs::remove_file(entry.path()));
+            }
+        }
+    }
+
+    pub fn forget_ticket(&self, asked: &str) {
+        let file = self.ticket_file(asked);
+        if file.exists() {
+            told(&file, "removed", fs::remove_file(&file));
+        }
+    }
+
+    fn ticket_file(&self, asked: &str) -> PathBuf {
+        let digest = digest::to_hex(&Sha256::digest(format!("{}\n{asked}", self.place)).into());
+        self.folder.join(format!("{TICKET}{}.json", &digest[..16]))
+    }
+
     fn file_of(&self, resource_id: &str) -> PathBuf {
         self.folder.join(format!("{}{resource_id}.json", self.beginning))
     }
 
-    /// The files of this place. A folder that others can write to is an error.
-    fn files(&self) -> io::Result<Vec<PathBuf>> {
-        let found = match fs::metadata(&self.folder) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            found => found?,
-        };
+    /// A folder that others can write to is an error.
+    fn check(&self) -> io::Result<()> {
+        let found = fs::metadata(&self.folder)?;
         if found.uid() != geteuid().as_raw() || found.mode() & 0o022 != 0 {
             return Err(io::Error::other("the folder is another user's, or others can write to it"));
+        }
+        Ok(())
+    }
+
+    /// The files of this place.
+    fn files(&self) -> io::Result<Vec<PathBuf>> {
+        match self.check() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            checked => checked?,
         }
         let mut files = Vec::new();
         for entry in fs::read_dir(&self.folder)? {
@@ -152,13 +205,7 @@ impl Memory {
     }
 
     fn read(&self, file: &Path) -> io::Result<Known> {
-        if !fs::symlink_metadata(file)?.is_file() {
-            return Err(io::Error::other("it is no regular file"));
-        }
-        // The error of the library could repeat a secret.
-        let damaged = || io::Error::new(io::ErrorKind::InvalidData, "it is not what this version writes");
-        let content: Content = serde_json::from_slice(&fs::read(file)?).map_err(|_| damaged())?;
-        let Content { form, place, bundle } = content;
+        let Content { form, place, bundle } = read(file)?;
         let is_own = form == FORM && place == self.place && ResourceId::parse(&bundle.resource_id).is_ok();
         let since = Timestamp::now().saturating_sub(LONGEST).unwrap_or(Timestamp::MIN);
         match bundle.staged_at > since {
@@ -169,12 +216,24 @@ impl Memory {
     }
 
     /// A file that is not written to its end is damaged, and counts as none.
-    fn write(&self, file: &Path, bundle: Known) -> io::Result<()> {
+    fn write(&self, file: &Path, content: &impl Serialize) -> io::Result<()> {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
-        self.files()?;
-        let text = serde_json::to_vec(&Content { form: FORM, place: self.place.clone(), bundle })?;
+        self.check()?;
+        let text = serde_json::to_vec(content)?;
         OpenOptions::new().write(true).create_new(true).mode(0o600).open(file)?.write_all(&text)
     }
+}
+
+fn read<T: DeserializeOwned>(file: &Path) -> io::Result<T> {
+    if !fs::symlink_metadata(file)?.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    // The error of the library could repeat a secret.
+    serde_json::from_slice(&fs::read(file)?).map_err(|_| damaged())
+}
+
+fn damaged() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "it is not what this version writes")
 }
 
 /// Says at level debug what could not be done to a file: the reason why all of a bundle is sent.
@@ -203,7 +262,6 @@ mod tests {
             resource_secret: "hush".to_owned(),
             staged_at: Timestamp::now() - SignedDuration::from_secs(seconds),
             segments: vec![Segment { length: 5, crc: 7 }],
-            ticketed: None,
         }
     }
 

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::document::{ApplicationFile, FileError};
 use super::{ExternalSubmission, fields};
+use crate::plan::fetch_container::IMAGE_USER;
 
 /// Lists that are merged element by element, each with the field that identifies an element. Kubernetes merges them by
 /// the same fields.
@@ -20,10 +21,6 @@ const KEYED: [(&str, &str); 5] = [
     ("env", "name"),
     ("volumeMounts", "mountPath"),
 ];
-
-/// The user id of this program's image. The init-container needs it if the pod runs as root: it has `runAsNonRoot`, so
-/// the kubelet would refuse to start it.
-const IMAGE_USER: u32 = 65532;
 
 impl ApplicationFile {
     /// The file with the staged files in its application.
