@@ -126,8 +126,8 @@ fn init_container(spec: &Value, chosen: &[usize], fetching: &Fetching) -> Result
     Ok(init)
 }
 
-/// The user and the group of the containers that get the files, so that they own them. For root it is the user of the image, because
-/// root may write what others own.
+/// The user and the group of the containers that get the files, so that they own them. For root it is the user of the
+/// image, because root may write what others own.
 fn user(spec: &Value, chosen: &[usize]) -> Result<Map<String, Value>, Problem> {
     let of = |at: &usize| {
         let container = &spec["containers"][*at]["securityContext"];

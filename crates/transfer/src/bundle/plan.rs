@@ -264,7 +264,8 @@ fn because(left_out: &LeftOut) -> String {
     format!(": {left_out} left out; change the rules, or give --no-ignore")
 }
 
-/// Inspects the file at `found`, which is shown as `path`. Checks the file type before it opens the file, because opening a pipe would wait for its writer.
+/// Inspects the file at `found`, which is shown as `path`. Checks the file type before it opens the file, because opening
+/// a pipe would wait for its writer.
 pub(super) fn inspect(path: &Path, found: &Path, name: String) -> Result<PlannedFile, PackError> {
     let metadata = fs::metadata(found).map_err(|source| not_there(path, source))?;
     if !metadata.is_file() {
