@@ -58,7 +58,7 @@ fn suspended(command: &str) {
         "{SETTINGS}
          cat >job.yaml <<'END'\n{later}\nEND
          {}
-         kubectl get secret -n ml -o name | grep later-files >secret.txt
+         kubectl get secret -n ml -o name | grep later-job-files >secret.txt
          kubectl get -n ml $(cat secret.txt) -o json | jq -r '.data[\"ticket.json\"]' | base64 -d >../later.json
          cloakroom stage -n ml -l app=none --unused-timeout {UNUSED_SECONDS}s --ticket-to ../none.json ../app.jar",
         command.replace("--workdir", &format!("--unused-timeout {UNUSED_SECONDS}s --workdir"))
