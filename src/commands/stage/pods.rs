@@ -23,7 +23,7 @@ use cloakroom_transfer::client::{RetryPolicy, StageRequest, Staged, TrustedCerti
 /// Where the files go by default.
 const USUAL_FOLDER: &str = "/work";
 
-/// How many digits of the bundle's digest name it.
+/// How many digits of the digest of its contents name a bundle.
 const ID_DIGITS: usize = 32;
 
 /// A ticket's place in a Secret that is only tried.
