@@ -72,6 +72,7 @@ async fn print_ticket(args: &StageArgs) -> anyhow::Result<ExitCode> {
     if internal_url.is_none() {
         warn_of_address(&upload.request.server, &staged.ticket.url);
     }
+    upload.warn_of_second(&staged);
     Ok(ExitCode::SUCCESS)
 }
 

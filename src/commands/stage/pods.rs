@@ -77,6 +77,7 @@ pub async fn run(args: &StageArgs) -> anyhow::Result<ExitCode> {
         upload.request.keep_ticket(&staged);
     }
     upload.summarise(&staged);
+    upload.warn_of_second(&staged);
     if !args.quiet {
         output.explain();
     }

@@ -130,6 +130,10 @@ impl<'a> Upload<'a> {
             };
             tell(&format!("{staged}; it expires at {expires_at} if it is not downloaded"));
         }
+    }
+
+    /// Warns if the server may have the bundle once more.
+    pub fn warn_of_second(&self, staged: &Staged) {
         if staged.may_be_twice {
             tell(&format!(
                 "warning: {} perhaps has it a second time, because an upload of it had no answer; that one expires unused",
