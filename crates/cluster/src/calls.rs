@@ -137,8 +137,8 @@ impl Calls {
         self.send(Method::PATCH, &path, Some(("application/apply-patch+yaml", object))).await
     }
 
-    /// What an object has, for who may apply it but not read it: a dry run that applies nothing but its name. The status is 201
-    /// if it does not exist.
+    /// Reads an object without the right to get it. It is a dry run of an apply that has only the object's name. The
+    /// status is 201 if the object does not exist.
     pub async fn look(&self, path: &ObjectPath, object: &Value) -> Result<Answer, ApiFailure> {
         let bare = json!({
             "apiVersion": object["apiVersion"],

@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::plan::external_submitter::operator::{FileError, objects};
+use crate::plan::external_submitter::operator::{FileError, namespace, objects};
 use crate::plan::external_submitter::{MANAGED_BY, MANAGER};
 use cloakroom_core::resource::{Owner, OwnerError, OwnerKind, POD};
 
@@ -103,18 +103,10 @@ impl PodFile {
         if self.object()["kind"] == JOB { JOB } else { POD }
     }
 
-    /// The namespace: the object's own, or `given` (`--namespace`). If both are set, they must be equal.
+    /// The namespace: the object's own, or `given` (`--namespace`).
     pub fn namespace(&self, given: Option<&str>) -> Result<String, PodFileError> {
-        let own = self.object()["metadata"]["namespace"].as_str();
-        match (own, given) {
-            (Some(own), Some(given)) if own != given => {
-                Err(self.refuse("metadata.namespace", format!("is {own}, and --namespace is {given}")))
-            }
-            (Some(namespace), _) | (None, Some(namespace)) => Ok(namespace.to_owned()),
-            (None, None) => {
-                Err(self.refuse("metadata.namespace", "is missing: write it there, or give --namespace"))
-            }
-        }
+        let namespace = namespace(self.object(), given);
+        namespace.map_err(|problem| self.refuse("metadata.namespace", problem))
     }
 
     /// The owner of the files: the object, by a label that stands on it. A Job owns them also while it is suspended.
@@ -227,8 +219,8 @@ pub fn secret(fetching: &Fetching, ticket: &str, certificate: Option<&str>) -> V
     })
 }
 
-/// The place of the Pod or Job that gets the files. Other objects stay as they are, but not such as make pods of their own: nobody
-/// should believe that those have the files.
+/// The index of the Pod or Job that gets the files. Other objects may stand beside it, unless they make pods: a user
+/// could believe that those pods get the files too.
 fn chosen(file: &str, objects: &[Value], name: Option<&str>) -> Result<usize, PodFileError> {
     let kind = |object: &Value| object["kind"].as_str().unwrap_or_default().to_owned();
     let is_one = |object: &Value| {

@@ -18,7 +18,7 @@ use cloakroom_cluster::ApiServer;
 use cloakroom_submit::create::{Companions, try_named};
 use cloakroom_submit::pods::{FILES_OF, Fetching, FilesPlace, PodFile, secret};
 use cloakroom_transfer::bundle::Disk;
-use cloakroom_transfer::client::{RetryPolicy, StageRequest, Staged, TrustedCertificates};
+use cloakroom_transfer::client::{RetryPolicy, ServerAddress, StageRequest, Staged, TrustedCertificates};
 
 /// Where the files go by default.
 const USUAL_FOLDER: &str = "/work";
@@ -130,13 +130,7 @@ async fn for_pods(reached: &Reached, args: &StageArgs) -> anyhow::Result<(String
                  --internal-url or --public-url"
             );
         }
-        if given.is_none() && info.fetch_image.is_some() && !address.is_confidential() {
-            bail!(
-                "the word of {address} about the image is not taken, because others can change it on the way: name the image by \
-                 --fetch-image, or use https"
-            );
-        }
-        (info.fetch_image, info.internal_url)
+        (said_image(address, info.fetch_image, given.is_some())?, info.internal_url)
     };
     let Some(image) = given.or(image) else {
         bail!(
@@ -144,6 +138,21 @@ async fn for_pods(reached: &Reached, args: &StageArgs) -> anyhow::Result<(String
         )
     };
     Ok((image, url))
+}
+
+/// The image that the server names, if its word is needed and can be trusted.
+fn said_image(
+    address: &ServerAddress,
+    said: Option<String>,
+    is_given: bool,
+) -> anyhow::Result<Option<String>> {
+    if !is_given && said.is_some() && !address.is_confidential() {
+        bail!(
+            "the word of {address} about the image is not taken, because others can change it on the way: name the image by \
+             --fetch-image, or use https"
+        );
+    }
+    Ok(said)
 }
 
 /// What is printed.
@@ -242,5 +251,24 @@ impl Output {
             "printed the {of} for “kubectl {verb} -f -” (namespace {namespace}). Nothing owns the Secret: later, remove it too, \
              with “kubectl delete -n {namespace} {objects}”"
         ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_servers_word_about_the_image_counts_where_none_can_change_it() {
+        for (address, is_given, is_taken) in [
+            ("https://staging.example", false, true),
+            ("http://127.0.0.1:10000", false, true),
+            ("http://staging.example", true, true),
+            ("http://staging.example", false, false),
+        ] {
+            let address = ServerAddress::parse(address).unwrap();
+            let said = said_image(&address, Some("cloakroom:1".to_owned()), is_given);
+            assert_eq!(said.is_ok(), is_taken, "{address}");
+        }
     }
 }

@@ -65,7 +65,8 @@ pub(super) async fn connect(args: &StageArgs) -> anyhow::Result<ApiServer> {
     let submitter = sources::submitter()?;
     if wanted.master.is_none() && sources::kubeconfig(&submitter).is_none() {
         bail!(
-            "there is no kubeconfig, which the way through the API server needs: write ~/.kube/config, or set KUBECONFIG"
+            "there is no kubeconfig, which the way through the API server needs: write ~/.kube/config, or set KUBECONFIG; if you \
+             know the server's address, give --server"
         );
     }
     connect::connect(wanted, &submitter).await

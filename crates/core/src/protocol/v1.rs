@@ -140,7 +140,7 @@ pub struct ReadKeyTerms {
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KeyedUrl {
-    /// The address to download it from, with the key in it. Whoever has it can read the bundle.
+    /// The download's address, which contains the key. It is all that a reader of the bundle needs.
     pub url: String,
     /// When the key ends.
     pub expires_at: Timestamp,

@@ -1,4 +1,4 @@
-//! What is added to the spec of a pod: the init-container, its volumes, and the mounts of the files.
+//! Adds the init-container, its volumes and the mounts of the files to the spec of a pod.
 
 use std::cmp::Ordering;
 use std::path::Path;

@@ -206,6 +206,28 @@ fn what_cannot_have_files_is_refused_by_its_field() {
 }
 
 #[test]
+fn anchors_are_read_bombs_are_refused_and_large_documents_stay_whole() {
+    let anchored =
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: &name a}\nspec: {containers: [{name: *name}]}";
+    assert_eq!(given(anchored, &place()).unwrap()[1]["spec"]["containers"][0]["name"], "a");
+    let level =
+        |level: usize| format!("l{level}: &l{level} [{}]", vec![format!("*l{}", level - 1); 9].join(", "));
+    let levels = (1..30).map(level).collect::<Vec<_>>().join(
+        "
+",
+    );
+    let bomb = format!("l0: &l0 [x]\n{levels}\nkind: Pod");
+    assert!(
+        given(&bomb, &place())
+            .unwrap_err()
+            .contains("cannot be read as YAML or JSON: it has too many aliases")
+    );
+    let large = "x".repeat(10 << 20);
+    let pod = POD.replace("generateName: run-", &format!("name: a, annotations: {{a: {large}}}"));
+    assert_eq!(given(&pod, &place()).unwrap()[1]["metadata"]["annotations"]["a"], large);
+}
+
+#[test]
 fn objects_without_pods_stay_as_they_are() {
     let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "a"}});
     let objects = given(&format!("{account}\n---\n{JOB}"), &place()).unwrap();

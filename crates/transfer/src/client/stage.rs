@@ -228,8 +228,7 @@ impl HttpClient {
     pub async fn staged_before(&self, request: &StageRequest) -> Option<Staged> {
         let (memory, asked) = (request.memory()?, request.asked());
         let staged = staged(memory.ticket(&asked)?.as_bytes()).ok()?;
-        let Ticket { created_at, expires_at, .. } = staged.ticket;
-        if expires_at.duration_since(Timestamp::now()) * 2 < expires_at.duration_since(created_at) {
+        if !has_half_left(&staged.ticket, Timestamp::now()) {
             return None;
         }
         match self.resource_metadata(&request.server, &staged.ticket).await {
@@ -377,6 +376,12 @@ impl Attempts<'_> {
     }
 }
 
+/// Whether a resource that nobody fetches stays for half of its time from `now` on.
+fn has_half_left(ticket: &Ticket, now: Timestamp) -> bool {
+    let Ticket { created_at, expires_at, .. } = ticket;
+    expires_at.duration_since(now) * 2 >= expires_at.duration_since(*created_at)
+}
+
 /// A 4xx answer to an upload is final, even if [`Failure::is_transient`] says that it may pass. The exception is 408: the
 /// connection was slow, and the files can be read again.
 fn is_worth_another(failure: &Failure) -> bool {
@@ -424,6 +429,21 @@ mod tests {
         let silent = Failure::NoAnswer { after: Duration::from_secs(30) };
         let progress = how_far(&silent, 2048, None).unwrap();
         assert_eq!(progress, "no answer within 30s after all of it was sent, 2 KiB");
+    }
+
+    #[test]
+    fn a_ticket_is_given_again_in_the_first_half_of_its_time() {
+        let ticket = Ticket {
+            resource_id: String::new(),
+            resource_secret: String::new(),
+            size_bytes: 1,
+            sha256: String::new(),
+            created_at: Timestamp::from_second(1000).unwrap(),
+            expires_at: Timestamp::from_second(1100).unwrap(),
+            url: String::new(),
+        };
+        let at = |second| has_half_left(&ticket, Timestamp::from_second(second).unwrap());
+        assert_eq!([1000, 1050, 1051, 1200].map(at), [true, true, false, false]);
     }
 
     #[test]

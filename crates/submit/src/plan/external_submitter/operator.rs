@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use super::ExternalSubmission;
 use cloakroom_spark::keys::{self, Key};
 
-pub use document::{ApplicationFile, FileError, objects};
+pub use document::{ApplicationFile, FileError, namespace, objects};
 pub use settings::FileSetting;
 
 /// Spark's lists of files, each with the operator's field below `spec.deps`.

@@ -246,6 +246,7 @@ fn told<T>(what: &Path, done: &str, result: io::Result<T>) -> Option<T> {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
+    use std::time::{Duration, SystemTime};
 
     use super::*;
 
@@ -311,6 +312,30 @@ mod tests {
         fs::write(folder.path(), "a file").unwrap();
         memory.add(known(3));
         assert_eq!(ids(&memory), [""; 0]);
+    }
+
+    #[test]
+    fn a_ticket_is_kept_for_the_words_it_was_asked_for_in_and_for_one_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let (demo, other) = (memory(folder.path(), "demo"), memory(folder.path(), "other"));
+        demo.keep_ticket("kind=Job", "old");
+        demo.keep_ticket("kind=Job", "new");
+        demo.add(known(1));
+        assert_eq!(demo.ticket("kind=Job").as_deref(), Some("new"));
+        assert_eq!((demo.ticket("kind=Pod"), other.ticket("kind=Job")), (None, None));
+        let file = demo.ticket_file("kind=Job");
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        let aged = fs::File::options().write(true).open(&file).unwrap();
+        aged.set_modified(SystemTime::now() - LONGEST.unsigned_abs() - Duration::from_mins(1)).unwrap();
+        demo.keep_ticket("kind=Pod", "pod");
+        assert!(!file.exists(), "it is too old");
+        fs::write(demo.ticket_file("kind=Pod"), "{").unwrap();
+        assert_eq!(demo.ticket("kind=Pod"), None);
+        demo.keep_ticket("kind=Pod", "pod");
+        fs::set_permissions(&demo.folder, fs::Permissions::from_mode(0o777)).unwrap();
+        assert_eq!(demo.ticket("kind=Pod"), None);
+        demo.forget_ticket("kind=Pod");
+        assert!(!demo.ticket_file("kind=Pod").exists());
     }
 
     #[test]

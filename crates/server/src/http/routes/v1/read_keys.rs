@@ -24,7 +24,7 @@ use cloakroom_core::time::{SparkDuration, format_duration};
 /// How long a key is good for that names no time, where that is not too long.
 const DEFAULT_TTL: Duration = Duration::from_hours(24);
 
-/// Make a URL that downloads the resource without a header, for a time. Whoever has it can read the bundle.
+/// Make a URL with a read key. Until the key ends, everybody who has the URL can download the resource.
 #[utoipa::path(
     post, path = "/api/v1/resources/{id}/keys", operation_id = "makeReadKey", tag = "v1", security(("resourceSecret" = [])),
     params(("id" = String, Path, description = "the resource's id")),

@@ -107,19 +107,10 @@ impl ApplicationFile {
         self.application()["kind"].as_str().unwrap_or_default()
     }
 
-    /// The application's namespace: its own, or `given` (`--namespace`). If both are set, they must be equal.
+    /// The application's namespace: its own, or `given` (`--namespace`).
     pub fn namespace(&self, given: Option<&str>) -> Result<String, FileError> {
-        let own = self.application()["metadata"]["namespace"].as_str();
-        match (own, given) {
-            (Some(own), Some(given)) if own != given => {
-                Err(self.refuse("metadata.namespace", format!("is {own}, and --namespace is {given}")))
-            }
-            (Some(namespace), _) | (None, Some(namespace)) => Ok(namespace.to_owned()),
-            (None, None) => {
-                let problem = "is missing: write it there, or give --namespace";
-                Err(self.refuse("metadata.namespace", problem))
-            }
-        }
+        let namespace = namespace(self.application(), given);
+        namespace.map_err(|problem| self.refuse("metadata.namespace", problem))
     }
 
     /// The owner of the files: the application, or all runs of a schedule.
@@ -170,6 +161,16 @@ impl ApplicationFile {
 
     pub(super) fn refuse(&self, field: impl Into<String>, problem: impl Into<String>) -> FileError {
         FileError::Field { file: self.file.clone(), field: field.into(), problem: problem.into() }
+    }
+}
+
+/// An object's namespace: its own, or `given` (`--namespace`). If both are set, they must be equal. An error says what is
+/// wrong with `metadata.namespace`.
+pub fn namespace(object: &Value, given: Option<&str>) -> Result<String, String> {
+    match (object["metadata"]["namespace"].as_str(), given) {
+        (Some(own), Some(given)) if own != given => Err(format!("is {own}, and --namespace is {given}")),
+        (Some(namespace), _) | (None, Some(namespace)) => Ok(namespace.to_owned()),
+        (None, None) => Err("is missing: write it there, or give --namespace".to_owned()),
     }
 }
 
